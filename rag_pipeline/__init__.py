@@ -1,0 +1,1 @@
+"""Keeps engineering knowledge searchable, fresh and trustworthy."""

@@ -1,0 +1,1 @@
+"""Search hits to an answer with citations."""

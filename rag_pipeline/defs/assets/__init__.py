@@ -1,0 +1,1 @@
+"""Asset definitions, a module per stage."""

@@ -1,0 +1,1 @@
+"""Source items to documents: text extraction and cleaning per kind. No splitting, no storage."""

@@ -1,0 +1,1 @@
+"""The supervised local PostgreSQL behind the one-command set-up."""

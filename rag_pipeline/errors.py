@@ -1,0 +1,55 @@
+"""Every error the pipeline raises on purpose.
+
+One base, few leaves. What is transient may be retried, what is permanent may not; what the user can put right
+is a `UserError` and is shown as one line (what, which, what to do). No other module defines an exception.
+"""
+
+from __future__ import annotations
+
+
+class RagPipelineError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class UserError(RagPipelineError):
+    """Something the person at the keyboard can put right; the message says what, which and what to do."""
+
+
+class ConfigError(UserError):
+    """The configuration file or the environment says something that cannot be followed."""
+
+
+class SourceNotFound(UserError):
+    """A repository, branch or path that was named does not exist or cannot be read."""
+
+
+class DatabaseUnavailable(UserError):
+    """PostgreSQL cannot be reached, or lacks what the index needs."""
+
+
+class MigrationError(UserError):
+    """The database's schema and the migrations on disk disagree."""
+
+
+class DimensionMismatch(UserError):
+    """The embedding model returned vectors of another length than its embedding space holds."""
+
+
+class TooManyFailures(RagPipelineError):
+    """More items failed than the configured threshold allows; the run must not look healthy."""
+
+
+class TransientError(RagPipelineError):
+    """A failure that may pass by itself; `retry_after_s` is how long the other side asked us to wait."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class PermanentError(RagPipelineError):
+    """A failure that repeating the same call cannot cure."""
+
+
+class ItemError(PermanentError):
+    """One item cannot be processed; it is quarantined and the rest goes on."""

@@ -1,0 +1,162 @@
+"""The nouns that pass between the stages, and how they are identified.
+
+Frozen dataclasses and pure functions of them; nothing here reads a clock, a file or a database.
+What a stage needs only for itself does not belong here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from uuid import UUID
+
+_SEPARATOR = "\x1f"  # ASCII unit separator: cannot occur in a path, a repository or a tenant name
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+"""What typed metadata may hold."""
+
+
+def stable_id(*parts: str) -> UUID:
+    """A 128-bit BLAKE2b of the parts, as a UUID: the same parts give the same id on every machine, for ever."""
+    digest = hashlib.blake2b(_SEPARATOR.join(parts).encode("utf-8", "surrogatepass"), digest_size=16)
+    return UUID(bytes=digest.digest())
+
+
+def document_id(*, tenant: str, source_type: str, source_id: str) -> UUID:
+    """Identity of a document: what it is, never where it was stored or when it was read."""
+    return stable_id("document", tenant, source_type, source_id)
+
+
+def text_hash(text: str) -> UUID:
+    """Identity of a text, and with an embedding space the identity of its vector."""
+    return stable_id("text", text)
+
+
+def chunk_id(document: UUID, text: str, occurrence: int) -> UUID:
+    """Identity of a chunk: its document and text, and which of the equal texts in that document it is (from 0)."""
+    return stable_id("chunk", str(document), text, str(occurrence))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceItem:
+    """One thing as its source gave it, or a tombstone (`deleted`, with empty content)."""
+
+    tenant: str
+    source_type: str
+    """`docs`, `code`, later `github_issue`, …: open, lower case."""
+    source_id: str
+    """Identity inside the source; `repository:path` for files."""
+    repository: str
+    day: date
+    """The partition (UTC) that holds the item: the day of its last change in the window that was read."""
+    source_updated_at: datetime
+    """When the source last changed it, UTC. With `observed_at` it decides which of two states is newer."""
+    observed_at: datetime
+    """When the source was read, UTC."""
+    deleted: bool = False
+    content: bytes = b""
+    title: str | None = None
+    path: str | None = None
+    language: str | None = None
+    url: str | None = None
+    """Where a person can see it, without a fragment."""
+    anchor: str | None = None
+    """Fragment template for lines, with `{start}` and `{end}` (1-based, inclusive), appended to `url`."""
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A source item's cleaned text with what is known of it; a tombstone has empty text."""
+
+    tenant: str
+    document_id: UUID
+    source_type: str
+    source_id: str
+    repository: str
+    day: date
+    source_updated_at: datetime
+    observed_at: datetime
+    deleted: bool = False
+    text: str = ""
+    title: str | None = None
+    path: str | None = None
+    language: str | None = None
+    url: str | None = None
+    anchor: str | None = None
+    source_lines: Sequence[int] | None = None
+    """For each line of `text`, the 1-based line of the source it came from; None when the lines are the same."""
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A span of one document that can stand alone: `text == document.text[start_char:end_char]`."""
+
+    tenant: str
+    document_id: UUID
+    chunk_id: UUID
+    position: int
+    """Order inside the document, from 0; not part of the identity."""
+    text: str
+    text_hash: UUID
+    heading_path: Sequence[str]
+    """Headings of prose, or enclosing symbols of code, outermost first."""
+    start_char: int
+    end_char: int
+    start_line: int
+    """First line in the source, 1-based."""
+    end_line: int
+    """Last line in the source, inclusive."""
+    tokens: int
+    """Length in tokens of the embedding model that the chunks are cut for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingSpace:
+    """All vectors that may be compared with each other: one model, one length, one input recipe."""
+
+    space_id: int
+    provider: str
+    model: str
+    dimensions: int
+    recipe: str
+    """Fingerprint of how a text is made into the model's input."""
+    status: str
+    """`building`, `active` or `retired`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A chunk that answers a query, best first."""
+
+    rank: int
+    score: float
+    """Cosine similarity, -1 to 1."""
+    title: str
+    text: str
+    url: str
+    location: str
+    """`path:start-end`, for people and terminals."""
+    repository: str
+    source_type: str
+    source_id: str
+    language: str | None
+    heading_path: Sequence[str]
+    start_line: int
+    end_line: int
+    document_id: UUID
+    chunk_id: UUID
+    source_updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was found for a question, each claim with the hit it stands on."""
+
+    question: str
+    text: str
+    """Sentences with `[Source N]` marks; N counts `sources` from 1."""
+    sources: Sequence[SearchHit]
