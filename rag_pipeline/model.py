@@ -115,6 +115,36 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayRange:
+    """Days `first` to `last`, both included (UTC): what one run covers."""
+
+    first: date
+    last: date
+
+    def __contains__(self, day: date) -> bool:
+        return self.first <= day <= self.last
+
+    def __len__(self) -> int:
+        return (self.last - self.first).days + 1
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One item that a stage could not process; it is quarantined and retried by the next run."""
+
+    tenant: str
+    source_type: str
+    source_id: str
+    stage: str
+    repository: str
+    day: date
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpace:
     """All vectors that may be compared with each other: one model, one length, one input recipe."""
 

@@ -1,1 +1,6 @@
 """The supervised local PostgreSQL behind the one-command set-up."""
+
+from rag_pipeline.embedded.address import database_url
+from rag_pipeline.embedded.postgres import EmbeddedPostgres
+
+__all__ = ["EmbeddedPostgres", "database_url"]

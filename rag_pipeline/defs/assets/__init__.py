@@ -1,1 +1,15 @@
-"""Asset definitions, a module per stage."""
+"""Asset definitions, a module per stage. Assets wire: they call a stage, quarantine its failures and report metadata."""
+
+from rag_pipeline.defs.assets.index import knowledge_index_asset
+from rag_pipeline.defs.assets.knowledge import chunks_asset, documents_asset, embeddings_asset
+from rag_pipeline.defs.assets.query import query_asset
+from rag_pipeline.defs.assets.raw import raw_git_assets
+
+__all__ = [
+    "chunks_asset",
+    "documents_asset",
+    "embeddings_asset",
+    "knowledge_index_asset",
+    "query_asset",
+    "raw_git_assets",
+]

@@ -1,0 +1,76 @@
+# Needs Python 3.11 or newer, git and make; everything else goes into .venv, and data into .rag.
+
+PIP := .venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps
+# Compiling every module would take longer than all the rest; Python compiles what is imported.
+INSTALL = $(PIP) --no-compile --require-hashes -r
+# A virtual environment that was moved with its folder does not work, so its stamp carries the folder.
+PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
+MADE := .venv/made-$(PLACE)
+
+.PHONY: help run down test lint bench lock clean FORCE
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+run: .venv/runtime ## index a repository and open Dagster: make run [REPO=path|owner/name|URL] [ONCE=1]
+	@.venv/bin/rag-pipeline up $(if $(ONCE),--once) $(if $(REPO),--repo "$(REPO)")
+
+down: ## stop the local database
+	@if [ -x .venv/bin/rag-pipeline ]; then .venv/bin/rag-pipeline down; fi
+
+test: .venv/dev ## the quick tests: make test [ARGS="-k name"]
+	.venv/bin/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+lint: .venv/dev ## style, types and the import rules
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+bench: .venv/dev ## the benchmarks: make bench [ARGS=…]
+	.venv/bin/python -m rag_pipeline_tests.bench $(ARGS)
+
+lock: ## pin the dependencies again, keeping what fits; make lock UPGRADE=1 takes the newest (needs uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv: install it with 'pip install uv'" >&2; exit 1; }
+	$(LOCK) -o requirements.lock
+	$(LOCK) --group dev -o requirements-dev.lock
+
+# The build backend is locked too, so that installing the project itself fetches nothing.
+LOCK = printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile pyproject.toml - --quiet --no-config --universal \
+  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+  --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+clean: ## stop the local database, remove .venv and caches; the data in .rag stays
+	-@$(MAKE) --no-print-directory down
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/runtime: $(MADE) requirements.lock pyproject.toml
+	@echo "Installing into .venv (about a minute, once) ..."
+	@$(INSTALL) requirements.lock
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+# What runs is part of what tests, at the same versions: one installation serves both.
+.venv/dev: $(MADE) requirements-dev.lock pyproject.toml
+	@echo "Installing into .venv, with the tools for development (about a minute, once) ..."
+	@$(INSTALL) requirements-dev.lock
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@ .venv/runtime
+
+$(MADE):
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then lacking=$$python; continue; fi; \
+	  "$$python" -m venv --clear .venv && touch $@ && exit 0 || exit 1; \
+	done; \
+	if [ -n "$$lacking" ]; then \
+	  echo "$$lacking cannot make virtual environments: install its venv module (Debian, Ubuntu: apt install python3-venv)"; \
+	else \
+	  echo "no Python 3.11 or newer found: install one, or name it with 'make $(MAKECMDGOALS) PYTHON=/path/to/python3'"; \
+	fi >&2; exit 1
+
+# A virtual environment whose Python was removed or upgraded away is made anew.
+ifneq ($(shell .venv/bin/python -c '' 2>/dev/null && echo works),works)
+$(MADE): FORCE
+endif

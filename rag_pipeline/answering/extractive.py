@@ -1,0 +1,94 @@
+"""An answer without a language model: the passages that best support it, quoted and cited. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag_pipeline.model import Answer, SearchHit
+
+_WORD = re.compile(r"[a-z0-9_]+")
+_PASSAGE_CHARS = 320
+_STOP_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "how",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "me",
+        "my",
+        "of",
+        "on",
+        "or",
+        "should",
+        "that",
+        "the",
+        "there",
+        "these",
+        "this",
+        "to",
+        "use",
+        "was",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
+)
+
+
+def answer(question: str, hits: Sequence[SearchHit], *, max_sources: int = 3) -> Answer:
+    """Quotes the best passage of each of the first hits, each followed by its `[Source N]`."""
+    sources = list(hits[:max_sources])
+    if not sources:
+        return Answer(question=question, text="The index holds nothing about this.", sources=())
+    quoted = [f"{best_passage(question, hit.text)} [Source {n}]" for n, hit in enumerate(sources, start=1)]
+    return Answer(question=question, text="\n\n".join(quoted), sources=sources)
+
+
+def best_passage(question: str, text: str) -> str:
+    """The run of whole lines, at most about 320 characters, that shares the most words with the question."""
+    wanted = set(_WORD.findall(question.lower())) - _STOP_WORDS
+    lines = [line.rstrip() for line in text.splitlines()]
+    best, best_score = "", -1.0
+    for start in range(len(lines)):
+        if not lines[start].strip():
+            continue
+        passage = _run_from(lines, start)
+        words = _WORD.findall(passage.lower())
+        score = len(wanted & set(words)) + min(len(passage), _PASSAGE_CHARS) / (10 * _PASSAGE_CHARS)
+        if score > best_score:
+            best, best_score = passage, score
+    return best
+
+
+def _run_from(lines: Sequence[str], start: int) -> str:
+    taken = [lines[start]]
+    length = len(lines[start])
+    for line in lines[start + 1 :]:
+        length += len(line) + 1
+        if length > _PASSAGE_CHARS:
+            break
+        taken.append(line)
+    return "\n".join(taken).strip()

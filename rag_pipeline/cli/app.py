@@ -1,0 +1,357 @@
+"""The commands. Each opens what it needs, calls the room that does the work, and prints; heavy imports wait for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_pipeline.cli.console import Watch, err, out, print_answer, print_hits, rows_table
+from rag_pipeline.errors import ConfigError, RagPipelineError
+from rag_pipeline.model import DayRange, SearchHit
+from rag_pipeline.settings import Settings, load_settings
+
+app = typer.Typer(
+    name="rag-pipeline", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+_config: dict[str, Path | None] = {"file": None}
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Port = Annotated[int, typer.Option(help="Port of the Dagster UI.")]
+Host = Annotated[str, typer.Option(help="Address the Dagster UI listens on.")]
+
+
+@app.callback()
+def _main(
+    config: Annotated[Path | None, typer.Option(help="Configuration file; by default ./rag_pipeline.toml.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    del debug  # read by main(), so that it also works behind the command
+    _config["file"] = config
+
+
+@app.command()
+def up(
+    once: Annotated[bool, typer.Option("--once", help="Return after the summary instead of opening the UI.")] = False,
+    repo: Annotated[
+        str, typer.Option(help="Index this repository (path, clone URL or owner/name) instead of the configured ones.")
+    ] = "",
+    host: Host = "127.0.0.1",
+    port: Port = 3000,
+) -> None:
+    """Start the database, index what is new, answer a sample question, and open the Dagster UI."""
+    from rag_pipeline.cli.environment import require_free_port
+    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, run_days
+
+    if repo:
+        os.environ["RAG_REPO"] = _absolute(repo)
+    settings = _settings()
+    if not settings.repositories:
+        raise ConfigError(
+            "no repository is configured: add [[repositories]] to rag_pipeline.toml, or name one with --repo"
+        )
+    if not once:
+        require_free_port(host, port)
+    _enter_dagster(settings)
+    err.print("Starting PostgreSQL and applying migrations …")
+    url = prepare(settings)
+    todo = plan_refresh(settings, url)
+    for reason in todo.reasons or ["nothing new in the sources"]:
+        err.print(f"  {reason}")
+    with Watch() as watch:
+        summary = run_days(settings, todo.ranges, select="", watch=watch)
+    print_summary(summary)
+    out.print()
+    _print_sample(settings)
+    if once:
+        err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
+        return
+    _serve_ui(settings, host=host, port=port)
+
+
+@app.command()
+def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
+    """Start Dagster's webserver and daemon on the database."""
+    from rag_pipeline.cli.environment import require_free_port
+    from rag_pipeline.cli.runs import prepare
+
+    settings = _settings()
+    require_free_port(host, port)
+    _enter_dagster(settings)
+    prepare(settings)
+    _serve_ui(settings, host=host, port=port)
+
+
+@app.command()
+def down() -> None:
+    """Stop the embedded PostgreSQL; the data stays."""
+    from rag_pipeline.embedded import EmbeddedPostgres
+
+    settings = _settings()
+    if settings.database_url:
+        out.print("DATABASE_URL is set: that server is not ours to stop.")
+    elif EmbeddedPostgres(settings.home).stop():
+        out.print("PostgreSQL stopped.")
+    else:
+        out.print("PostgreSQL was not running.")
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show what is used, what the index holds, and what is quarantined."""
+    from rag_pipeline.embedded import EmbeddedPostgres
+    from rag_pipeline.index.bookkeeping import open_failures, overview
+    from rag_pipeline.index.database import connected, describe
+    from rag_pipeline.index.migrations import pending
+    from rag_pipeline.index.spaces import active_space
+
+    settings = _settings()
+    embedded = EmbeddedPostgres(settings.home)
+    running = bool(settings.database_url) or embedded.is_running()
+    report: dict[str, Any] = {
+        "config": str(settings.config_file or "defaults"),
+        "home": str(settings.home),
+        "lake": settings.lake_url,
+        "database": describe(settings.database_url) if settings.database_url else "embedded",
+        "running": running,
+        "repositories": [repository.source for repository in settings.repositories],
+        "first_partition": settings.first_day.isoformat(),
+        "index": [],
+        "quarantined": [],
+    }
+    if running:
+        url = settings.database_url or embedded.url()
+        report["pending_migrations"] = [f"{m.version:04d}_{m.name}" for m in pending(url)]
+        if not report["pending_migrations"]:
+            with connected(url) as connection:
+                space = active_space(connection)
+                report["embedding_space"] = dataclasses.asdict(space) if space else None
+                report["index"] = [dataclasses.asdict(line) for line in overview(connection)]
+                names = ("tenant", "source_type", "source_id", "stage", "reason", "attempts")
+                report["quarantined"] = [dict(zip(names, row, strict=True)) for row in open_failures(connection)]
+    _print_json(report) if as_json else _print_status(report)
+
+
+@app.command()
+def env() -> None:
+    """Print the variables for those who start `dagster dev` themselves: eval "$(rag-pipeline env)"."""
+    from rag_pipeline.cli.environment import dagster_environment
+
+    for name, value in dagster_environment(_settings()).items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+@app.command()
+def migrate(as_json: AsJson = False) -> None:
+    """Bring the database's schema up to date."""
+    from rag_pipeline.embedded import database_url
+    from rag_pipeline.index import migrations
+
+    applied = [f"{m.version:04d}_{m.name}" for m in migrations.migrate(database_url(_settings()))]
+    if as_json:
+        _print_json({"applied": applied})
+    else:
+        out.print("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+
+
+@app.command()
+def materialize(
+    partition: Annotated[str, typer.Option(help="One day, YYYY-MM-DD (UTC).")] = "",
+    from_: Annotated[str, typer.Option("--from", help="First day of a range.")] = "",
+    to: Annotated[str, typer.Option("--to", help="Last day of a range; by default today.")] = "",
+    select: Annotated[str, typer.Option(help="Assets, comma-separated; by default all.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run the refresh job: for a day, for a range in a single run, or for whatever the index has not seen."""
+    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, run_days
+
+    settings = _settings()
+    chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
+    _enter_dagster(settings)
+    url = prepare(settings)
+    ranges = [chosen] if chosen else plan_refresh(settings, url).ranges
+    with Watch() as watch:
+        summary = run_days(settings, ranges, select=select, watch=watch)
+    if as_json:
+        _print_json(dataclasses.asdict(summary))
+    else:
+        print_summary(summary)
+
+
+@app.command()
+def search(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    k: Annotated[int, typer.Option("-k", "--k", help="How many hits, 1 to 200.")] = 5,
+    tenant: Annotated[str, typer.Option(help="Whose knowledge; by default the configured tenant.")] = "",
+    repo: Annotated[str, typer.Option(help="Only this repository.")] = "",
+    source_type: Annotated[str, typer.Option(help="Only docs, or only code.")] = "",
+    language: Annotated[str, typer.Option(help="Only this language.")] = "",
+    path_prefix: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Search the index."""
+    hits = _search(
+        _settings(), question, k=k, tenant=tenant, repository=repo or None, source_type=source_type or None,
+        language=language or None, path_prefix=path_prefix or None,
+    )  # fmt: skip
+    if as_json:
+        _print_json([dataclasses.asdict(hit) for hit in hits])
+    else:
+        print_hits(hits)
+
+
+def main() -> None:
+    """The console script: runs a command; an error is one line and a non-zero exit code."""
+    debug = "--debug" in sys.argv[1:]
+    if debug:
+        sys.argv.remove("--debug")
+    try:
+        app()
+    except RagPipelineError as error:
+        if debug:
+            raise
+        lines = str(error).splitlines() or [type(error).__name__]
+        err.print(f"error: {lines[0]}", markup=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("stopped; what was done so far is kept, and the next run goes on from there")
+        sys.exit(130)
+
+
+def _settings() -> Settings:
+    return load_settings(config_file=_config["file"])
+
+
+def _absolute(repo: str) -> str:
+    from rag_pipeline.settings import resolve_source
+
+    return resolve_source(repo, Path.cwd())
+
+
+def _enter_dagster(settings: Settings) -> None:
+    """Make this process one of Dagster's: its variables are set before it is imported."""
+    from rag_pipeline.cli.environment import dagster_environment
+
+    os.environ.update(dagster_environment(settings))
+    Path(os.environ["RAG_DAGSTER_STORAGE"]).mkdir(parents=True, exist_ok=True)
+
+
+def _serve_ui(settings: Settings, *, host: str, port: int) -> None:
+    workspace = Path(os.environ["DAGSTER_HOME"]) / "workspace.yaml"
+    out.print(
+        f"\nDagster UI: [bold]http://{'localhost' if host == '127.0.0.1' else host}:{port}[/bold]  (Ctrl-C stops it)"
+    )
+    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]
+    process = subprocess.Popen([*command, "--log-level", "warning"], cwd=Path(os.environ["DAGSTER_HOME"]))
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        # The terminal has told Dagster too; give it time to end its processes.
+        code = 0
+        process.wait(timeout=30)
+    del settings
+    if code:
+        raise RagPipelineError(f"Dagster ended with exit code {code}: its own messages above say why")
+
+
+def _search(settings: Settings, question: str, **where: Any) -> list[SearchHit]:
+    from rag_pipeline.embedded import database_url
+    from rag_pipeline.index.database import connected
+    from rag_pipeline.retrieval.retriever import Retriever, embedder_of
+    from rag_pipeline.retrieval.search import SearchQuery
+
+    where["tenant"] = where.get("tenant") or settings.tenant
+    with connected(database_url(settings)) as connection:
+        retriever = Retriever(
+            connection, embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=os.environ)
+        )
+        return retriever.search(SearchQuery(text=question, **where))
+
+
+def _print_sample(settings: Settings) -> None:
+    from rag_pipeline.answering.extractive import answer
+
+    tenant = settings.repositories[0].tenant or settings.tenant
+    question = settings.sample_question
+    print_answer(answer(question, _search(settings, question, k=5, tenant=tenant)))
+
+
+def _chosen_days(settings: Settings, *, partition: str, from_: str, to: str) -> DayRange | None:
+    if partition and (from_ or to):
+        raise ConfigError("--partition and --from/--to exclude each other: name one day, or a range")
+    if not (partition or from_ or to):
+        return None
+    today = datetime.now(UTC).date()
+    first = _day(partition or from_, settings, today) if partition or from_ else settings.first_day
+    last = first if partition else _day(to, settings, today) if to else today
+    if last < first:
+        raise ConfigError(f"--from {first} is after --to {last}: swap them")
+    return DayRange(first=first, last=last)
+
+
+def _day(text: str, settings: Settings, today: date) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is not a day: write it as YYYY-MM-DD, such as {today}") from error
+    if not settings.first_day <= day <= today:
+        raise ConfigError(
+            f"there is no partition {day}: they run from {settings.first_day} to {today} (UTC); "
+            "set start_date in rag_pipeline.toml to begin earlier"
+        )
+    return day
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def _print_status(report: dict[str, Any]) -> None:
+    space = report.get("embedding_space")
+    rows = [
+        ("configuration", report["config"]),
+        ("home", report["home"]),
+        ("lake", report["lake"]),
+        ("database", f"{report['database']}, {'running' if report['running'] else 'not running'}"),
+        ("repositories", ", ".join(report["repositories"]) or "none configured"),
+        ("first partition", report["first_partition"]),
+        (
+            "embedding space",
+            f"{space['provider']} {space['model']}, {space['dimensions']} dimensions" if space else "none",
+        ),
+    ]
+    if report.get("pending_migrations"):
+        rows.append(("migrations", f"pending: {', '.join(report['pending_migrations'])} (run `rag-pipeline migrate`)"))
+    out.print(rows_table("", ("status", ""), rows))
+    if report["index"]:
+        headers = (
+            "tenant",
+            "repository",
+            "source type",
+            "documents",
+            "chunks",
+            "tombstones",
+            "newest change",
+            "last indexed",
+        )
+        lines = [
+            (r["tenant"], r["repository"], r["source_type"], r["documents"], r["chunks"], r["tombstones"],
+             f"{r['newest_change']:%Y-%m-%d %H:%M}", f"{r['last_indexed']:%Y-%m-%d %H:%M}")
+            for r in report["index"]
+        ]  # fmt: skip
+        out.print()
+        out.print(rows_table("", headers, lines))
+    if report["quarantined"]:
+        out.print()
+        failed = [(r["source_id"], r["stage"], r["attempts"], r["reason"]) for r in report["quarantined"]]
+        out.print(rows_table("", ("quarantined item", "stage", "attempts", "reason"), failed))

@@ -1,0 +1,109 @@
+"""What a person sees while a command works: bars on a terminal, plain lines otherwise, and the tables at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from urllib.parse import unquote, urlsplit
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from rag_pipeline.model import Answer, SearchHit
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+_LINE_EVERY_S = 5.0
+
+
+class Watch:
+    """A `Progress` for people; use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+        self._tasks: dict[str, int] = {}
+        self._said: dict[str, float] = {}
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Watch:
+        if sys.stderr.isatty():
+            self._bars = Bars(
+                TextColumn("{task.description:<16}"), BarColumn(bar_width=32), MofNCompleteColumn(),
+                TextColumn("{task.fields[unit]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=err,
+            )  # fmt: skip
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
+        """See `Progress`."""
+        if self._bars is not None:
+            if stage not in self._tasks:
+                self._tasks[stage] = self._bars.add_task(stage, total=total, unit=unit)
+            self._bars.update(self._bars.task_ids[list(self._tasks).index(stage)], completed=done, total=total)
+            return
+        now = time.monotonic()
+        if done == total or now - self._said.get(stage, self._started) >= _LINE_EVERY_S:
+            self._said[stage] = now
+            err.print(
+                f"{now - self._started:7.1f} s  {stage}: {done:,}{f' of {total:,}' if total is not None else ''} {unit}"
+            )
+
+
+def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A table; numbers are aligned to the right."""
+    table = Table(
+        title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for column, header in enumerate(headers):
+        numeric = bool(rows) and all(isinstance(row[column], int | float) for row in rows)
+        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_number(value)) for value in row))
+    return table
+
+
+def print_hits(hits: Sequence[SearchHit]) -> None:
+    """Hits for people: where, how near, and the first lines."""
+    if not hits:
+        out.print("nothing found")
+    for hit in hits:
+        path = " › ".join(hit.heading_path)
+        out.print(f"[bold]{hit.rank}. {escape(hit.title)}[/bold]{f'  ({escape(path)})' if path else ''}")
+        out.print(f"   {hit.score:.3f}  {escape(hit.repository)}  [cyan]{escape(link_of(hit))}[/cyan]")
+        lines = [line for line in hit.text.splitlines() if line.strip()]
+        for line in lines[:4]:
+            out.print(f"   [dim]{escape(line[:160])}[/dim]")
+        out.print()
+
+
+def print_answer(answer: Answer) -> None:
+    """An answer with its sources."""
+    out.print(f"[bold]{escape(answer.question)}[/bold]\n")
+    out.print(escape(answer.text))
+    out.print()
+    for number, hit in enumerate(answer.sources, start=1):
+        out.print(f"\\[Source {number}] {escape(hit.title)}  [cyan]{escape(link_of(hit))}[/cyan]  ({hit.score:.3f})")
+
+
+def link_of(hit: SearchHit) -> str:
+    """What to open: the link, or `path:line` for a file on this machine, which terminals and editors understand."""
+    if not hit.url.startswith("file://"):
+        return hit.url
+    return f"{unquote(urlsplit(hit.url).path)}:{hit.start_line}-{hit.end_line}"
+
+
+def _number(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,78 @@
+"""The variables that Dagster's processes need, where Dagster's own files lie, and whether a port is free."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_pipeline.embedded import EmbeddedPostgres
+from rag_pipeline.errors import ConfigError, UserError
+from rag_pipeline.settings import Settings
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def dagster_environment(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What `dagster` and the processes it starts must find in their environment, beside what is there."""
+    wanted = {
+        "RAG_HOME": str(settings.home),
+        "DAGSTER_HOME": str(dagster_home(settings, environ=environ)),
+        "DAGSTER_POSTGRES_URL": dagster_postgres_url(settings, environ=environ),
+        "RAG_DAGSTER_STORAGE": environ.get("RAG_DAGSTER_STORAGE") or str(settings.home / "dagster"),
+        # One event per asset and batch instead of one per partition: see docs/operations.md.
+        "DAGSTER_EVENT_BATCH_SIZE": environ.get("DAGSTER_EVENT_BATCH_SIZE", "1000"),
+        "DAGSTER_EMIT_PARTITION_SUBSET_IN_PLANNED_EVENTS": environ.get(
+            "DAGSTER_EMIT_PARTITION_SUBSET_IN_PLANNED_EVENTS", "true"
+        ),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+    }
+    if settings.config_file is not None:
+        wanted["RAG_CONFIG"] = str(settings.config_file)
+    if environ.get("RAG_REPO"):
+        wanted["RAG_REPO"] = environ["RAG_REPO"]
+    return wanted
+
+
+def dagster_home(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder of `dagster.yaml`: as set, of the current folder, of the checkout, else a copy in RAG_HOME."""
+    if environ.get("DAGSTER_HOME"):
+        return Path(environ["DAGSTER_HOME"]).resolve()
+    for folder in (Path.cwd(), _PACKAGE.parent):
+        if (folder / "dagster.yaml").is_file() and (folder / "workspace.yaml").is_file():
+            return folder
+    home = settings.home / "dagster_home"
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("dagster.yaml", "workspace.yaml"):
+        shutil.copyfile(_PACKAGE / "_deploy" / name, home / name)
+    return home
+
+
+def dagster_postgres_url(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> str:
+    """The address of Dagster's own database.
+
+    Raises:
+        ConfigError: DATABASE_URL names a server, but nothing says where Dagster's storage is.
+    """
+    if environ.get("DAGSTER_POSTGRES_URL"):
+        return environ["DAGSTER_POSTGRES_URL"]
+    if settings.database_url is None:
+        return EmbeddedPostgres(settings.home).dagster_url()
+    raise ConfigError(
+        "DATABASE_URL is set, so no database is started here: set DAGSTER_POSTGRES_URL too, to a second database for "
+        "Dagster's storage, such as postgresql+psycopg2://user:password@host:5432/dagster"
+    )
+
+
+def require_free_port(host: str, port: int) -> None:
+    """Raises UserError when something listens there already."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise UserError(
+                f"port {port} on {host} cannot be used ({error.strerror}): stop what listens there, or choose another with --port"
+            ) from error

@@ -1,0 +1,199 @@
+"""Runs of the refresh job in this process, recorded in Dagster's storage like any other, and their summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.embedded import database_url
+from rag_pipeline.errors import ConfigError, RagPipelineError
+from rag_pipeline.index.database import connected
+from rag_pipeline.index.migrations import migrate
+from rag_pipeline.index.spaces import find_space
+from rag_pipeline.model import DayRange
+from rag_pipeline.progress import Progress
+from rag_pipeline.refresh import Plan, plan
+from rag_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_pipeline.defs.resources import Pipeline
+    from rag_pipeline.embedding.stage import EmbeddingsReport
+    from rag_pipeline.index.stage import IndexReport
+    from rag_pipeline.lake.derive import DeriveReport
+    from rag_pipeline.sources.stage import RawReport
+
+STAGES = ("raw", "documents", "chunks", "embeddings", "knowledge_index")
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """The totals of one or more runs."""
+
+    days: list[str] = field(default_factory=list)
+    items: int = 0
+    tombstones: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    documents: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    reused: int = 0
+    restored: int = 0
+    rows_written: int = 0
+    quarantined: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    model_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+
+def prepare(settings: Settings) -> str:
+    """A running, migrated database; its address."""
+    url = database_url(settings)
+    migrate(url)
+    return url
+
+
+def plan_refresh(settings: Settings, url: str) -> Plan:
+    """The days that the index has not seen."""
+    from rag_pipeline.embedding import make_embedder
+
+    embedder = make_embedder(settings.embedding, environ=os.environ)
+    with connected(url) as connection:
+        space = find_space(
+            connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
+            dimensions=embedder.dimensions,
+        )  # fmt: skip
+        embedder.close()
+        return plan(settings, connection=connection, space=space, now=datetime.now(UTC))
+
+
+def run_days(settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress) -> Summary:
+    """Run the job over each range, one after the other.
+
+    Raises:
+        RagPipelineError: a run failed; the error is the one that made it fail.
+    """
+    import time
+
+    import dagster as dg
+
+    from rag_pipeline.definitions import REFRESH_JOB, build_defs
+    from rag_pipeline.defs.resources import Pipeline
+
+    summary = Summary()
+    started = time.perf_counter()
+    with dg.DagsterInstance.get() as instance:
+        for days in ranges:
+            pipeline = Pipeline(settings=settings, watch=watch)
+            job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
+            selection = _selection(select, job)
+            result = job.execute_in_process(
+                instance=instance, raise_on_error=False, asset_selection=selection, tags=_tags(days),
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            )  # fmt: skip
+            _add(summary, pipeline, days)
+            if not result.success:
+                raise _reason(result)
+    summary.total_seconds = time.perf_counter() - started
+    return summary
+
+
+def print_summary(summary: Summary) -> None:
+    """What was done, in a few lines."""
+    rows = [
+        ("days", ", ".join(summary.days)),
+        ("items", f"{summary.items:,} ({summary.tombstones:,} tombstones)"),
+        ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "nothing"),
+        ("documents", f"{summary.documents:,}"),
+        ("chunks", f"{summary.chunks:,}"),
+        ("embedded", f"{summary.embedded:,}"),
+        (
+            "reused",
+            f"{summary.reused:,}" + (f" ({summary.restored:,} restored from the lake)" if summary.restored else ""),
+        ),
+        ("rows written", f"{summary.rows_written:,}"),
+    ]
+    if summary.quarantined:
+        rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
+    rows.append(("seconds", "  ".join(f"{stage} {s:.2f}" for stage, s in summary.seconds.items())))
+    own = sum(summary.seconds.values())
+    rows.append(
+        (
+            "",
+            f"stages {own:.2f}, of which the model {summary.model_seconds:.2f}; the whole run {summary.total_seconds:.2f}",
+        )
+    )
+    out.print(rows_table("", ("summary", ""), rows))
+
+
+def _tags(days: DayRange) -> dict[str, str]:
+    if days.first == days.last:
+        return {"dagster/partition": days.first.isoformat()}
+    return {
+        "dagster/asset_partition_range_start": days.first.isoformat(),
+        "dagster/asset_partition_range_end": days.last.isoformat(),
+    }
+
+
+def _selection(select: str, job: dg.JobDefinition) -> list[dg.AssetKey] | None:
+    if not select:
+        return None
+    keys = {key.to_user_string(): key for key in job.asset_layer.executable_asset_keys}
+    names = [name.strip() for name in select.split(",") if name.strip()]
+    unknown = [name for name in names if name not in keys]
+    if unknown:
+        raise ConfigError(
+            f"--select: there is no asset {unknown[0]!r} in this job: choose from {', '.join(sorted(keys))}"
+        )
+    return [keys[name] for name in names]
+
+
+def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
+    reports = pipeline.reports
+    summary.days.append(str(days))
+    for stage in STAGES:
+        if stage in pipeline.seconds:
+            summary.seconds[stage] = summary.seconds.get(stage, 0.0) + pipeline.seconds[stage]
+    if "raw" in reports:
+        _add_raw(summary, cast("RawReport", reports["raw"]))
+    for stage in ("documents", "chunks"):
+        if stage in reports:
+            report = cast("DeriveReport", reports[stage])
+            setattr(summary, stage, getattr(summary, stage) + report.rows)
+            summary.quarantined += len(report.failures)
+    if "embeddings" in reports:
+        embeddings = cast("EmbeddingsReport", reports["embeddings"])
+        summary.embedded += embeddings.embedded
+        summary.reused += embeddings.reused
+        summary.restored += embeddings.restored
+        summary.model_seconds += embeddings.model_seconds
+    if "knowledge_index" in reports:
+        index = cast("IndexReport", reports["knowledge_index"])
+        summary.rows_written += index.written.rows
+        summary.quarantined += len(index.failures)
+
+
+def _add_raw(summary: Summary, report: RawReport) -> None:
+    for found in report.repositories:
+        summary.items += sum(found.git.items.values()) + sum(found.git.tombstones.values())
+        summary.tombstones += sum(found.git.tombstones.values())
+        for reason, n in found.git.skipped.items():
+            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
+
+
+def _reason(result: dg.ExecuteInProcessResult) -> BaseException:
+    """The error of ours behind a failed run, or Dagster's own words."""
+    failures = [event for event in result.all_events if event.is_step_failure]
+    if failures:
+        data = failures[0].step_failure_data
+        if data.user_failure_data and data.user_failure_data.description:
+            return RagPipelineError(data.user_failure_data.description)
+        if data.error:
+            cause = data.error.cause or data.error
+            return RagPipelineError(f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}")
+    return RagPipelineError("the run failed; look at it in the Dagster UI (`rag-pipeline dev`)")

@@ -1,0 +1,90 @@
+"""The knowledge index: where everything before it was going."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
+from rag_pipeline.defs.partitions import days_of
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.index.bookkeeping import overview
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import activate, active_space
+from rag_pipeline.index.stage import IndexReport, index_documents
+from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.refresh import is_complete, note_progress, pipeline_fingerprint
+
+
+def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """Documents, chunks and vectors into PostgreSQL."""
+
+    @dg.asset(
+        deps=["documents", "chunks", "embeddings"], partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
+        owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        description=(
+            "The searchable index in PostgreSQL (schema rag): documents, chunks and vectors with an HNSW graph. Newer "
+            "wins, deletions arrive as tombstones, a document and its chunks change together, and the same state "
+            "again writes nothing."
+        ),
+    )  # fmt: skip
+    def knowledge_index(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        settings = pipeline.settings
+        embedder = pipeline.embedder()
+        with stage_errors(context), pipeline.stage("knowledge_index"), pipeline.connection() as connection:
+            space = pipeline.space_of(connection, embedder)
+            embedder.close()
+            report = index_documents(
+                pipeline.lake(), days, connection=connection, space=space, now=pipeline.clock(),
+                fingerprint=pipeline_fingerprint(settings), progress=pipeline.progress(context),
+            )  # fmt: skip
+            failed = quarantine(
+                pipeline, report.failures, stage="knowledge_index", days=days, items=report.written.documents
+            )
+            now = pipeline.clock()
+            note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now)
+            if space.status != "active" and (
+                active_space(connection) is None or is_complete(settings, connection=connection, space=space, now=now)
+            ):
+                activate(connection, space)
+        with pipeline.connection() as connection:
+            metadata = _metadata(report, connection, space) | failed
+        pipeline.reports["knowledge_index"] = report
+        yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})
+
+    return knowledge_index
+
+
+def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace) -> Metadata:
+    written = report.written
+    held = [
+        (
+            o.tenant,
+            o.repository,
+            o.source_type,
+            o.documents,
+            o.chunks,
+            o.tombstones,
+            f"{o.newest_change:%Y-%m-%d %H:%M}",
+        )
+        for o in overview(connection)
+    ]
+    return {
+        "rows_written": dg.MetadataValue.int(written.rows),
+        "documents_written": dg.MetadataValue.int(written.documents),
+        "tombstones_written": dg.MetadataValue.int(written.tombstones),
+        "chunks_written": dg.MetadataValue.int(written.chunks),
+        "chunks_removed": dg.MetadataValue.int(written.chunks_removed),
+        "documents_unchanged": dg.MetadataValue.int(written.unchanged),
+        "documents_superseded": dg.MetadataValue.int(written.superseded),
+        "unchanged_parts": dg.MetadataValue.int(report.fresh),
+        "graph": dg.MetadataValue.text("built in this run" if report.graph_built else "kept up row by row"),
+        "embedding_space": dg.MetadataValue.text(f"{space.space_id}: {space.model}"),
+        "index_holds": table(
+            ("tenant", "repository", "source type", "documents", "chunks", "tombstones", "newest change (UTC)"), held
+        ),
+        "changed": table(("document",), [(name,) for name in written.documents_changed]),
+        **plot_by_day("documents written per day", report.documents_by_day),
+    }

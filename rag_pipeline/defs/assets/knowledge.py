@@ -1,0 +1,192 @@
+"""Documents, chunks and embeddings: knowledge on its way from the sources to the index."""
+
+from collections.abc import Iterator
+from itertools import islice
+from uuid import UUID
+
+import dagster as dg
+
+from rag_pipeline.chunking.chunk import CHUNKING_VERSION
+from rag_pipeline.chunking.stage import chunk_documents
+from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, plot_lengths, results, size, table
+from rag_pipeline.defs.partitions import days_of
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.documents.clean import CLEANING_VERSION
+from rag_pipeline.documents.stage import clean_items
+from rag_pipeline.embedding import counting_version, token_counter
+from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
+from rag_pipeline.index.bookkeeping import record_part, stored_parts
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import SpaceVectors
+from rag_pipeline.lake.derive import DeriveReport, parts_in
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.refresh import RAW_STAGES
+
+_OWNERS = ["team:knowledge"]
+
+
+def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """Source items to cleaned documents."""
+
+    @dg.asset(
+        deps=list(RAW_STAGES), partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "documents"},
+        code_version=CLEANING_VERSION,
+        description=(
+            "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks and "
+            "HTML reduced to their text. Tombstones pass through, so that deletions reach the index."
+        ),
+    )  # fmt: skip
+    def documents(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        with stage_errors(context), pipeline.stage("documents"):
+            lake = pipeline.lake()
+            report = clean_items(lake, days, inputs=RAW_STAGES, progress=pipeline.progress(context))
+            failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
+        pipeline.reports["documents"] = report
+        preview = _preview(lake, "documents", days, ("path", "title", "language", "deleted")) if report.rows else {}
+        metadata = _derived(report) | failed | preview | plot_by_day("documents per day", report.rows_by_day)
+        yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
+
+    return documents
+
+
+def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """Documents to chunks."""
+
+    @dg.asset(
+        deps=["documents"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"}, code_version=CHUNKING_VERSION,
+        description=(
+            "Documents cut into spans that can stand alone: prose along headings and paragraphs, code along definitions. "
+            "Cuts are anchored in the structure, so that an edit changes only the chunks it touches."
+        ),
+    )  # fmt: skip
+    def chunks(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        settings = pipeline.settings
+        with stage_errors(context), pipeline.stage("chunks"):
+            lake = pipeline.lake()
+            report = chunk_documents(
+                lake, days, settings=settings.chunking, count_tokens=token_counter(settings.embedding),
+                counting=counting_version(settings.embedding), progress=pipeline.progress(context),
+            )  # fmt: skip
+            failed = quarantine(pipeline, report.failures, stage="chunks", days=days, items=report.rows)
+        pipeline.reports["chunks"] = report
+        metadata = _derived(report) | failed
+        if report.rows:
+            lengths = _tokens(lake, days)
+            metadata |= {
+                "tokens": dg.MetadataValue.int(sum(lengths)),
+                "tokens_per_chunk": dg.MetadataValue.float(round(sum(lengths) / max(1, len(lengths)), 1)),
+                **plot_lengths("chunk lengths", lengths, unit="tokens"),
+                **_preview(lake, "chunks", days, ("heading_path", "start_line", "end_line", "tokens", "text")),
+            }
+        yield from results(context, days, {"chunks": metadata}, {"chunks": report.rows_by_day})
+
+    return chunks
+
+
+def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """Chunk texts to vectors."""
+
+    @dg.asset(
+        deps=["chunks"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="knowledge", kinds={"parquet", "postgres"}, owners=_OWNERS, tags={"stage": "embeddings"},
+        code_version="1", pool="embedding",
+        description=(
+            "A vector for every chunk text. A text that ever had one in this embedding space, whatever document, "
+            "repository or day it came in by, is not embedded again; each finished batch is stored before the next."
+        ),
+    )  # fmt: skip
+    def embeddings(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        embedder = pipeline.embedder()
+        try:
+            with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
+                space = pipeline.space_of(connection, embedder)
+                report = embed_chunks(
+                    pipeline.lake(), days, space=space, embedder=embedder,
+                    vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
+                    stored=_Stored(pipeline, connection, space, days), progress=pipeline.progress(context),
+                )  # fmt: skip
+        finally:
+            embedder.close()
+        pipeline.reports["embeddings"] = report
+        metadata = _embedded(report, space, price=pipeline.settings.embedding.price_per_million_tokens)
+        yield from results(context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day})
+
+    return embeddings
+
+
+class _Stored:
+    """Which parts' vectors the database holds; reads the list once per run."""
+
+    def __init__(self, pipeline: Pipeline, connection: Connection, space: EmbeddingSpace, days: DayRange) -> None:
+        self._pipeline = pipeline
+        self._connection = connection
+        self._space = space
+        self._known = stored_parts(connection, space, days, stage="embeddings")
+
+    def fingerprint(self, part: Part) -> str | None:
+        return self._known.get(part)
+
+    def record(self, part: Part, fingerprint: str) -> None:
+        record_part(
+            self._connection, self._space, part, stage="embeddings", fingerprint=fingerprint, now=self._pipeline.clock()
+        )
+
+
+def _derived(report: DeriveReport) -> Metadata:
+    return {
+        "rows": dg.MetadataValue.int(report.rows),
+        "parts": dg.MetadataValue.int(report.parts),
+        "unchanged_parts": dg.MetadataValue.int(report.fresh),
+        "size": dg.MetadataValue.text(size(report.bytes)),
+    }
+
+
+def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float) -> Metadata:
+    refused: list[tuple[UUID, str]] = report.refused[:20]
+    metadata: Metadata = {
+        "embedded": dg.MetadataValue.int(report.embedded),
+        "reused": dg.MetadataValue.int(report.reused),
+        "restored_from_lake": dg.MetadataValue.int(report.restored),
+        "tokens": dg.MetadataValue.int(report.tokens),
+        "estimated_cost_usd": dg.MetadataValue.float(round(report.tokens * price / 1e6, 6)),
+        "model_seconds": dg.MetadataValue.float(round(report.model_seconds, 2)),
+        "texts_per_second": dg.MetadataValue.float(round(report.embedded / max(report.model_seconds, 1e-3), 1)),
+        "size": dg.MetadataValue.text(size(report.bytes)),
+        "embedding_space": dg.MetadataValue.text(
+            f"{space.space_id}: {space.provider} {space.model}, {space.dimensions} dimensions, recipe {space.recipe}"
+        ),
+    }
+    if refused:
+        metadata["refused"] = table(("text", "reason"), refused)
+    return metadata
+
+
+def _tokens(lake: Lake, days: DayRange) -> list[int]:
+    return [
+        tokens
+        for part in parts_in(lake, ["chunks"], days)
+        for batch in lake.read("chunks", part, columns=["tokens"])
+        for tokens in batch.column("tokens").to_pylist()
+    ]
+
+
+def _preview(lake: Lake, stage: str, days: DayRange, columns: tuple[str, ...]) -> Metadata:
+    rows: list[tuple[object, ...]] = []
+    for part in reversed(parts_in(lake, [stage], days)):
+        for batch in lake.read(stage, part, columns=list(columns)):
+            rows += [tuple(_shown(row[name]) for name in columns) for row in islice(batch.to_pylist(), 10)]
+            break
+        if len(rows) >= 10:
+            break
+    return {"preview": table(columns, rows[:10])}
+
+
+def _shown(value: object) -> object:
+    return " › ".join(str(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,57 @@
+"""How the pipeline's errors become Dagster's: what is transient is retried, what is permanent fails at once."""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import dagster as dg
+
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.errors import RagPipelineError, TooManyFailures, TransientError
+from rag_pipeline.index.bookkeeping import record_failures
+from rag_pipeline.model import DayRange, Failure
+
+_MAX_RETRIES = 3
+_LONGEST_WAIT_S = 300.0
+
+
+@contextmanager
+def stage_errors(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """Retries transient errors with exponential backoff and jitter; fails permanent ones without a retry."""
+    try:
+        yield
+    except TransientError as error:
+        if context.retry_number >= _MAX_RETRIES:
+            raise dg.Failure(description=str(error), allow_retries=False) from error
+        # Jitter spreads the retries of parallel runs; what the other side asked for is the least we wait.
+        wait = min(_LONGEST_WAIT_S, random.uniform(0.5, 1.0) * 2.0 ** (context.retry_number + 1))
+        wait = max(wait, error.retry_after_s or 0.0)
+        context.log.warning(f"{error}; trying again in {wait:.0f} s")
+        raise dg.RetryRequested(max_retries=_MAX_RETRIES, seconds_to_wait=wait) from error
+    except RagPipelineError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def quarantine(
+    pipeline: Pipeline, failures: Sequence[Failure], *, stage: str, days: DayRange, items: int
+) -> dict[str, dg.MetadataValue]:
+    """Put a stage's failures on record and return them as metadata; too many of them fail the run.
+
+    Raises:
+        TooManyFailures: more than the configured number and share of `items` failed.
+    """
+    with pipeline.connection() as connection:
+        record_failures(connection, failures, stage=stage, days=days, now=pipeline.clock())
+    quality = pipeline.settings.quality
+    if len(failures) > quality.max_failures and len(failures) > quality.max_failure_share * max(items, 1):
+        raise TooManyFailures(
+            f"{stage}: {len(failures)} of {items} items failed, the first with: {failures[0].reason}. "
+            "See rag.ingestion_failures; raise [quality] max_failures to accept them"
+        )
+    if not failures:
+        return {}
+    rows = "\n".join(f"| `{f.source_id}` | {f.reason.replace('|', ' ')[:200]} |" for f in failures[:20])
+    return {
+        "quarantined": dg.MetadataValue.int(len(failures)),
+        "quarantined_items": dg.MetadataValue.md(f"| item | reason |\n|---|---|\n{rows}"),
+    }

@@ -1,0 +1,84 @@
+"""Metadata worth reading: tables, numbers with units, and where a run's metadata goes. Formatting only."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import dagster as dg
+
+from rag_pipeline.defs.plots import bars_by_day, histogram
+from rag_pipeline.model import DayRange, SourceItem
+
+Metadata: TypeAlias = dict[str, dg.MetadataValue]
+Result: TypeAlias = dg.MaterializeResult[None]
+
+
+def results(
+    context: dg.AssetExecutionContext,
+    days: DayRange,
+    metadata: Mapping[str, Metadata],
+    by_day: Mapping[str, Mapping[str, int]],
+) -> Iterator[Result]:
+    """One result per asset. The run's metadata goes to its last partition, the others get their own number of rows.
+
+    A result's metadata is copied to every partition of a range: three years of plots would be gigabytes.
+    """
+    several = len(days) > 1
+    for name, entries in metadata.items():
+        key = dg.AssetKey(name)
+        if key not in context.selected_asset_keys:
+            continue
+        if several:
+            for day, rows in by_day.get(name, {}).items():
+                context.add_asset_metadata({"dagster/partition_row_count": rows}, asset_key=key, partition_key=day)
+            context.add_asset_metadata(entries, asset_key=key, partition_key=days.last.isoformat())
+        yield dg.MaterializeResult(asset_key=key, metadata={} if several else entries)
+
+
+def size(n: int) -> str:
+    """Bytes for people."""
+    amount = float(n)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} GB"
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MetadataValue:
+    """A Markdown table; cells are cut, and cannot break out of it."""
+    lines = ["| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def cell(value: object, *, limit: int = 160) -> str:
+    """One table cell: a line of text that is no Markdown of its own."""
+    text = " ".join(str(value).split())
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def items_preview(items: Sequence[SourceItem]) -> dg.MetadataValue:
+    """The first items of a run."""
+    rows = [
+        (item.path or item.source_id, item.language or "", "deleted" if item.deleted else size(len(item.content)),
+         item.source_updated_at.strftime("%Y-%m-%d %H:%M"), item.metadata.get("author", ""))
+        for item in items
+    ]  # fmt: skip
+    return table(("path", "language", "size", "changed (UTC)", "by"), rows)
+
+
+def counts(numbers: Mapping[str, int]) -> dg.MetadataValue:
+    """What was skipped, and why."""
+    rows = sorted(numbers.items(), key=lambda entry: -entry[1])
+    return table(("reason", "files"), rows) if rows else dg.MetadataValue.text("nothing")
+
+
+def plot_by_day(title: str, by_day: Mapping[str, int]) -> Metadata:
+    """A picture of rows per day, when there is more than one day to compare."""
+    return {"per_day": dg.MetadataValue.md(bars_by_day(title, by_day))} if len(by_day) > 1 else {}
+
+
+def plot_lengths(title: str, lengths: Sequence[int], *, unit: str) -> Metadata:
+    """A picture of how lengths are distributed."""
+    return {"lengths": dg.MetadataValue.md(histogram(title, lengths, unit=unit))} if lengths else {}

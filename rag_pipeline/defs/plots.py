@@ -1,0 +1,51 @@
+"""Small pictures for metadata, as Markdown images with the data inside. matplotlib is loaded by the first picture."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import date
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOR = "#4f6df5"
+_SIZE_IN = (6.4, 2.2)
+
+
+def bars_by_day(title: str, by_day: Mapping[str, int]) -> str:
+    """Rows per day; days (ISO dates) without a bar have none."""
+
+    def draw(axes: "Axes") -> None:
+        days = [date.fromisoformat(day) for day in sorted(by_day)]
+        width = max(1.0, (days[-1] - days[0]).days / 120)
+        axes.bar(days, [by_day[day.isoformat()] for day in days], width=width, color=_COLOR)  # type: ignore[arg-type]
+        axes.tick_params(axis="x", labelrotation=0)
+        axes.locator_params(axis="x", nbins=6)
+
+    return _image(title, draw)
+
+
+def histogram(title: str, values: Sequence[int], *, unit: str) -> str:
+    """How often which value occurs."""
+
+    def draw(axes: "Axes") -> None:
+        axes.hist(values, bins=min(40, max(5, len(set(values)))), color=_COLOR)
+        axes.set_xlabel(unit)
+
+    return _image(title, draw)
+
+
+def _image(title: str, draw: Any) -> str:
+    # The object interface: pyplot would choose a display backend and keep every figure alive.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE_IN, dpi=90, layout="tight")
+    axes = figure.subplots()
+    draw(axes)
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png")
+    return f"![{title}](data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()})"

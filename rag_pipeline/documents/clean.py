@@ -1,0 +1,90 @@
+"""Source item to document: the one entry of this stage.
+
+Pure: the same item gives the same document. Secrets are redacted here, on the extracted text, once that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+
+from rag_pipeline.documents.decoding import decode, plain_text
+from rag_pipeline.documents.extract import Extract
+from rag_pipeline.documents.html_text import extract_html
+from rag_pipeline.documents.kinds import Kind, kind_of
+from rag_pipeline.documents.notebook import extract_notebook
+from rag_pipeline.documents.prose import extract_asciidoc, extract_markdown, extract_rst, extract_text
+from rag_pipeline.documents.titles import tidy_title
+from rag_pipeline.model import Document, Json, SourceItem, document_id
+
+CLEANING_VERSION: str = "1"
+"""Raised whenever the same item would give another text, title or line numbers; documents are then cleaned again."""
+
+_EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
+    "asciidoc": extract_asciidoc,
+    "html": extract_html,
+    "markdown": extract_markdown,
+    "rst": extract_rst,
+    "text": extract_text,
+}
+
+
+def clean(item: SourceItem) -> Document:
+    """The item's text in NFC with `\\n` newlines, its title (1 to 200 characters) and metadata; tombstones stay empty.
+
+    Metadata gains `encoding` (when it was not UTF-8), `replaced_characters` (when some were lost in decoding) and
+    `front_matter` (markdown). Text without any words is returned as it is: it makes no chunks.
+
+    Raises:
+        ItemError: a notebook that cannot be read.
+    """
+    if item.deleted:
+        return _document(item, Extract(text=""), metadata=item.metadata)
+    decoded = decode(item.content)
+    extract = _extract(item, decoded.text)
+    metadata = {**item.metadata, **extract.metadata}
+    if decoded.encoding != "utf-8":
+        metadata["encoding"] = decoded.encoding
+    if decoded.replaced_characters:
+        metadata["replaced_characters"] = decoded.replaced_characters
+    return _document(item, extract, metadata=metadata)
+
+
+def _extract(item: SourceItem, text: str) -> Extract:
+    kind = kind_of(item)
+    if kind == "code":
+        return Extract(text=text, title=item.path)
+    if kind == "notebook":
+        return extract_notebook(text, path=item.path or item.source_id)
+    return _EXTRACTORS[kind](text)
+
+
+def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json]) -> Document:
+    return Document(
+        tenant=item.tenant,
+        document_id=document_id(tenant=item.tenant, source_type=item.source_type, source_id=item.source_id),
+        source_type=item.source_type,
+        source_id=item.source_id,
+        repository=item.repository,
+        day=item.day,
+        source_updated_at=item.source_updated_at,
+        observed_at=item.observed_at,
+        deleted=item.deleted,
+        text=extract.text,
+        title=_title(item, extract),
+        path=item.path,
+        language=item.language,
+        url=item.url,
+        anchor=item.anchor,
+        source_lines=extract.source_lines,
+        metadata=metadata,
+    )
+
+
+def _title(item: SourceItem, extract: Extract) -> str:
+    """What the source calls it, else what the text calls itself, else the file's name."""
+    stem = PurePosixPath(item.path or "").stem
+    for candidate in (item.title, extract.title, stem, item.path, item.source_id):
+        if title := tidy_title(plain_text(candidate or "")):
+            return title
+    return "untitled"

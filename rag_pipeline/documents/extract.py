@@ -1,0 +1,18 @@
+"""What an extractor gives: the text of one kind of source, with what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_pipeline.model import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extract:
+    """Text to be chunked; `source_lines` as in `Document`."""
+
+    text: str
+    title: str | None = None
+    source_lines: Sequence[int] | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)

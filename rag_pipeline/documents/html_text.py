@@ -1,0 +1,154 @@
+"""HTML as markdown-like text: what a reader sees, line by line, with the source line each came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bs4 import BeautifulSoup, ParserRejectedMarkup
+from bs4.element import CData, NavigableString, PageElement, Tag
+
+from rag_pipeline.documents.decoding import plain_text
+from rag_pipeline.documents.extract import Extract
+
+_NOISE_TAGS = "script style nav header footer template head noscript svg iframe object canvas select button dialog"
+_INLINE_TAGS = (
+    "a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time"
+    " tt u var wbr"
+)
+_TIGHT_TAGS = "br li tr dt dd option"
+
+_NOISE = frozenset(_NOISE_TAGS.split())
+_INLINE = frozenset(_INLINE_TAGS.split())
+_TIGHT = frozenset(_TIGHT_TAGS.split())  # begins a new line, but not a new paragraph
+_HEADINGS = {f"h{depth}": "#" * depth + " " for depth in range(1, 7)}
+
+
+def extract_html(text: str) -> Extract:
+    """Visible text with headings as `# ` lines; the title is `<title>`, else the first `<h1>`.
+
+    Markup that the parser rejects is kept as plain text.
+    """
+    try:
+        soup = BeautifulSoup(text, "html.parser")
+    except (ParserRejectedMarkup, AssertionError, RecursionError):
+        return Extract(text=text)
+    page = _Page()
+    for event, node in _walk(soup):
+        page.take(event, node)
+    page.end_line()
+    body = plain_text("\n".join(page.lines))
+    return Extract(text=body, title=_title(soup), source_lines=page.source_lines or [1])
+
+
+def _title(soup: BeautifulSoup) -> str | None:
+    for name in ("title", "h1"):
+        tag = soup.find(name)
+        if isinstance(tag, Tag) and (words := " ".join(tag.get_text(" ").split())):
+            return words
+    return None
+
+
+def _walk(soup: BeautifulSoup) -> Iterator[tuple[str, PageElement]]:
+    """Every node in reading order, tags twice; with a stack of its own, for tags can be nested 100,000 deep."""
+    stack: list[tuple[Tag, Iterator[PageElement]]] = [(soup, iter(soup.contents))]
+    while stack:
+        tag, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            yield "end", tag
+        elif not isinstance(child, Tag):
+            yield "text", child
+        elif child.name not in _NOISE:
+            yield "start", child
+            stack.append((child, iter(child.contents)))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """The lines written so far, and the one being written."""
+
+    lines: list[str] = field(default_factory=list)
+    source_lines: list[int] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    prefix: str = ""
+    blank_before: bool = False
+    preformatted: int = 0
+    source_line: int = 1
+    first_line: int = 0
+
+    def take(self, event: str, node: PageElement) -> None:
+        if isinstance(node, Tag):
+            self._take_tag(node, starts=event == "start")
+        elif isinstance(node, NavigableString):
+            if type(node) is NavigableString or isinstance(node, CData):
+                self._take_text(str(node))
+            else:  # a comment or declaration: unseen, but its lines count
+                self.source_line += node.count("\n")
+
+    def end_line(self) -> None:
+        """Write the words collected, as one line."""
+        words = "".join(self.words) if self.preformatted else " ".join("".join(self.words).split())
+        self.words = []
+        if words.strip() or (self.preformatted and self.lines):
+            self._write(self.prefix + words)
+            self.prefix = ""
+
+    def _take_tag(self, tag: Tag, *, starts: bool) -> None:
+        if starts and tag.sourceline:
+            self.source_line = tag.sourceline
+        if tag.name in _INLINE:
+            return
+        if tag.name in ("td", "th"):
+            if starts and "".join(self.words).strip():
+                self.words.append(" | ")
+            return
+        self.end_line()
+        self.blank_before = self.blank_before or tag.name not in _TIGHT
+        if tag.name == "pre":
+            self._take_pre(starts=starts)
+        elif not self.preformatted:
+            self._set_prefix(tag.name, starts=starts)
+
+    def _take_pre(self, *, starts: bool) -> None:
+        if starts and not self.preformatted:
+            self._write("```")
+            self.blank_before = False
+        self.preformatted = max(0, self.preformatted + (1 if starts else -1))
+        if not starts and not self.preformatted:
+            self.blank_before = False
+            self._write("```")
+            self.blank_before = True
+
+    def _set_prefix(self, name: str, *, starts: bool) -> None:
+        if name in _HEADINGS:
+            self.prefix = _HEADINGS[name] if starts else ""
+        elif name == "li":
+            self.prefix = "- " if starts else ""
+
+    def _take_text(self, text: str) -> None:
+        if not self.preformatted:
+            if not self.words:
+                text_start = len(text) - len(text.lstrip())
+                self.first_line = self.source_line + text.count("\n", 0, text_start)
+            if self.words or text.strip():
+                self.words.append(text)
+            self.source_line += text.count("\n")
+            return
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self.end_line()
+                self.source_line += 1
+            self.first_line = self.source_line
+            self.words.append(line)
+
+    def _write(self, line: str) -> None:
+        source_line = self.first_line or self.source_line
+        if self.blank_before and self.lines and not self.preformatted:
+            self.lines.append("")
+            self.source_lines.append(source_line)
+        self.blank_before = False
+        self.lines.append(re.sub(r"\n+", " ", line))
+        self.source_lines.append(source_line)

@@ -1,0 +1,48 @@
+"""What kind of text a source item holds, which decides how it is cleaned."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Literal
+
+from rag_pipeline.model import SourceItem
+
+Kind = Literal["asciidoc", "code", "html", "markdown", "notebook", "rst", "text"]
+
+_BY_SUFFIX: dict[str, Kind] = {
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
+    ".htm": "html",
+    ".html": "html",
+    ".xhtml": "html",
+    ".ipynb": "notebook",
+    ".markdown": "markdown",
+    ".md": "markdown",
+    ".mdx": "markdown",
+    ".rst": "rst",
+}
+_BY_CONTENT_TYPE: dict[str, Kind] = {
+    "application/x-ipynb+json": "notebook",
+    "application/xhtml+xml": "html",
+    "text/asciidoc": "asciidoc",
+    "text/html": "html",
+    "text/markdown": "markdown",
+    "text/prs.fallenstein.rst": "rst",
+    "text/x-markdown": "markdown",
+    "text/x-rst": "rst",
+}
+
+
+def kind_of(item: SourceItem) -> Kind:
+    """The kind by path; without a path by `metadata["content_type"]`, else plain text.
+
+    A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read.
+    """
+    if item.path:
+        kind = _BY_SUFFIX.get(PurePosixPath(item.path).suffix.lower(), "text")
+        return "code" if item.source_type == "code" and kind != "notebook" else kind
+    if item.source_type == "code":
+        return "code"
+    content_type = item.metadata.get("content_type")
+    essence = content_type.partition(";")[0].strip().lower() if isinstance(content_type, str) else ""
+    return _BY_CONTENT_TYPE.get(essence, "text")

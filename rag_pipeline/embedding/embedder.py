@@ -1,0 +1,110 @@
+"""What every embedder offers, and the one place that picks a provider.
+
+No provider's library is imported here: each has its own module, imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rag_pipeline.settings import Embedding
+
+Vectors = NDArray[np.float32]
+"""Shape (n, d), one row per text; a single vector has shape (d,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedBatch:
+    """A finished part of one `Embedder.embed` call, ready to be stored."""
+
+    indices: Sequence[int]
+    """Which of the given texts the rows of `vectors` belong to."""
+    vectors: Vectors
+    """Shape (len(indices), dimensions), float32, finite."""
+    tokens: int
+    """What the model read (and a service charges) for this part."""
+    failures: Sequence[tuple[int, str]] = ()
+    """Texts that the model refuses for good: index and reason."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors that may be compared by cosine similarity.
+
+    One embedder is used from one thread at a time; what it does in parallel is its own affair.
+    """
+
+    @property
+    def provider(self) -> str:
+        """The setting `embedding.provider` that chose it."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as the provider knows it."""
+
+    @property
+    def recipe(self) -> str:
+        """How a text is made into the model's input, as a short readable fingerprint; part of the embedding space."""
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of the vectors; None while a remote model has not answered yet and none was configured."""
+
+    @property
+    def model_seconds(self) -> float:
+        """Wall-clock time during which at least one forward pass or request was running, since construction."""
+
+    def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
+        """Vectors of the texts, in finished parts and in any order; each index comes back exactly once.
+
+        A text that is refused for good comes back in `failures`. When a part cannot be had, the parts that were under
+        way are still yielded before the error is raised, so that what was computed or paid for can be stored.
+
+        Raises:
+            TransientError: the service could not be reached or stayed overloaded through all retries.
+            PermanentError: the service refuses to work, for instance because the quota is spent.
+            ConfigError: a key, a model name or a package is missing or wrong.
+            DimensionMismatch: the vectors do not have the expected length.
+        """
+
+    def embed_query(self, text: str) -> Vectors:
+        """The vector of a question, shape (d,); raises what `embed` raises, and ItemError when the text is refused."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Length of each text in the model's tokens, without the marks that the model adds."""
+
+    def close(self) -> None:
+        """Stop threads and connections; safe to call twice."""
+
+
+def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedder:
+    """The embedder that the settings ask for.
+
+    Makes no network call and loads no model yet. A key in `environ` is read only when the chosen provider needs one,
+    and only from the variable that `settings.api_key_env` names.
+
+    Raises:
+        ConfigError: an unknown local model, a missing key, base URL or optional package.
+    """
+    match settings.provider:
+        case "local":
+            from rag_pipeline.embedding.local import LocalEmbedder
+
+            return LocalEmbedder(settings)
+        case "openai" | "azure-openai":
+            from rag_pipeline.embedding.openai_compatible import OpenAIEmbedder
+
+            return OpenAIEmbedder(settings, environ=environ)
+        case "sentence-transformers":
+            from rag_pipeline.embedding.hub import SentenceTransformersEmbedder
+
+            return SentenceTransformersEmbedder(settings)
+        case "fastembed":
+            from rag_pipeline.embedding.hub import FastembedEmbedder
+
+            return FastembedEmbedder(settings)

@@ -1,0 +1,180 @@
+"""One request to an OpenAI-compatible embeddings endpoint, and what each kind of answer means.
+
+No retries, batches or threads here: those are the embedder's. Everything leaves as vectors or as one of our errors.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_pipeline.embedding.embedder import Vectors
+from rag_pipeline.embedding.retry import retry_after_s
+from rag_pipeline.errors import ConfigError, ItemError, PermanentError, RagPipelineError, TransientError
+
+if TYPE_CHECKING:
+    import openai
+
+    from rag_pipeline.settings import Embedding
+
+OPENAI_URL = "https://api.openai.com/v1"
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_REFUSED_INPUT = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedVectors:
+    """What the service answered to one request."""
+
+    vectors: Vectors
+    """Shape (texts, d), in the order of the texts."""
+    usable: NDArray[np.bool_]
+    """Shape (texts,): false where a vector holds NaN or infinity, or is all zero and so has no direction."""
+    tokens: int | None
+    """As charged; None when the service does not say."""
+
+
+class EmbeddingService:
+    """The embeddings endpoint that the settings name; may be called from several threads."""
+
+    def __init__(
+        self,
+        settings: Embedding,
+        *,
+        environ: Mapping[str, str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._now = now
+        self._key = _api_key(settings, environ)
+        self.url = settings.base_url or OPENAI_URL
+        self._client = _client(settings, key=self._key, url=self.url)
+
+    def request(self, texts: Sequence[str], *, timeout_s: float) -> ServedVectors:
+        """Vectors of the texts, in one request.
+
+        Raises:
+            TransientError: not reached, too slow, overloaded, or an answer that makes no sense.
+            ItemError: the input is refused (400, 413, 422).
+            ConfigError: the key, the model or the URL is wrong (401, 403, 404).
+            PermanentError: the quota is spent, or another refusal that repeating cannot cure.
+        """
+        import openai
+
+        options: dict[str, Any] = {} if self._settings.dimensions is None else {"dimensions": self._settings.dimensions}
+        # base64 is a quarter of the bytes, but not every compatible server knows it.
+        encoding = "float" if self._settings.base_url and self._settings.provider == "openai" else "base64"
+        try:
+            response = self._client.embeddings.create(
+                model=self._settings.model,
+                input=list(texts),
+                encoding_format=encoding,  # type: ignore[arg-type] # a literal, chosen above
+                timeout=timeout_s,
+                **options,
+            )
+        except openai.APIStatusError as error:
+            raise self._meaning(error) from error
+        except openai.APITimeoutError as error:
+            raise TransientError(f"{self.url} did not answer within {timeout_s:g} s") from error
+        except openai.APIConnectionError as error:
+            raise TransientError(f"cannot reach {self.url}: {error.__cause__ or error}") from error
+        except (openai.OpenAIError, ValueError) as error:  # ValueError: a body that is no JSON
+            raise TransientError(f"{self.url} sent an answer that cannot be read: {error}") from error
+        return self._read(response, count=len(texts))
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _read(self, response: object, *, count: int) -> ServedVectors:
+        """Check what the library passes on unchecked: any JSON, and even a web page, reaches this point."""
+        data = getattr(response, "data", None)
+        if not isinstance(data, list):
+            raise TransientError(f"{self.url} answered with something else than embeddings: {_short(response)}")
+        if len(data) != count:
+            raise TransientError(f"{self.url} returned {len(data)} vectors for {count} texts")
+        try:
+            vectors = np.stack([_vector(item.embedding) for item in _in_order(data)])
+        except (AttributeError, TypeError, ValueError) as error:
+            raise TransientError(f"{self.url} returned malformed embeddings: {error}") from error
+        usable = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)
+        charged = getattr(getattr(response, "usage", None), "prompt_tokens", None)
+        return ServedVectors(vectors=vectors, usable=usable, tokens=charged if isinstance(charged, int) else None)
+
+    def _meaning(self, error: openai.APIStatusError) -> RagPipelineError:
+        """The error that a status code stands for."""
+        status, model, key_name = error.status_code, self._settings.model, self._settings.api_key_env
+        reason = self._reason(error)
+        where = f"{self.url} answered {status} for model {model!r}: {reason}"
+        if status == 429 and "insufficient_quota" in (error.code, error.type):
+            return PermanentError(f"{where}: the quota is spent: add credit or raise the limit, then run again")
+        if status in _TRANSIENT or status >= 500:
+            return TransientError(where, retry_after_s=retry_after_s(error.response.headers, now=self._now()))
+        if status in _REFUSED_INPUT:
+            return ItemError(reason)
+        if status in (401, 403):
+            return ConfigError(f"{where}: check the key in the environment variable {key_name}")
+        if status == 404:
+            return ConfigError(f"{where}: check embedding.model and embedding.base_url")
+        return PermanentError(where)
+
+    def _reason(self, error: openai.APIStatusError) -> str:
+        message = error.body.get("message") if isinstance(error.body, dict) else error.body
+        text = _short(message or error.message)
+        # Some servers repeat the key they refuse; it must not reach a log or the table of failures.
+        return text.replace(self._key, "***") if len(self._key) >= 8 else text
+
+
+def _api_key(settings: Embedding, environ: Mapping[str, str]) -> str:
+    key = environ.get(settings.api_key_env, "").strip()
+    if key:
+        return key
+    asked_for = settings.provider == "azure-openai" or "api_key_env" in settings.model_fields_set
+    if settings.base_url and not asked_for:
+        return "none"  # Ollama, vLLM and their like take any key
+    raise ConfigError(
+        f"embedding.provider is {settings.provider!r}, but the environment variable {settings.api_key_env} is not set: "
+        "set it, or name another with embedding.api_key_env"
+    )
+
+
+def _client(settings: Embedding, *, key: str, url: str) -> openai.OpenAI:
+    import openai
+
+    if settings.provider == "openai":
+        return openai.OpenAI(api_key=key, base_url=url, max_retries=0)
+    if not settings.base_url:
+        raise ConfigError(
+            "embedding.provider is 'azure-openai', but embedding.base_url is empty: "
+            "set it to the resource's endpoint, such as https://NAME.openai.azure.com"
+        )
+    return openai.AzureOpenAI(api_key=key, azure_endpoint=url, api_version=settings.api_version, max_retries=0)
+
+
+def _in_order(data: Sequence[Any]) -> Sequence[Any]:
+    """The items by their `index`; as they came when the service numbers none."""
+    numbers = [getattr(item, "index", None) for item in data]
+    if all(number is None for number in numbers):
+        return data
+    if set(numbers) != set(range(len(data))):
+        raise ValueError(f"their indices are not 0 to {len(data) - 1}")
+    return sorted(data, key=lambda item: int(item.index))
+
+
+def _vector(embedding: object) -> Vectors:
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4").astype(np.float32)
+    vector = np.asarray(embedding, dtype=np.float32)
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(f"an embedding has the shape {vector.shape}")
+    return vector
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 300 else f"{text[:300]}…"

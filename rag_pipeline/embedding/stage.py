@@ -1,0 +1,191 @@
+"""The embeddings stage: every text of these days' chunks gets a vector, most of them one it already has.
+
+First the missing vectors are made and stored, pooled over all parts (long batches, each stored before the next), then
+each part's vectors are written to the lake, so that an index can be made again from the lake without a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_pipeline.embedding.embedder import Embedder
+from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, embed_missing
+from rag_pipeline.lake.derive import combine, parts_in
+from rag_pipeline.lake.schemas import embeddings_schema, ids_of
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.progress import Progress
+
+STAGE = "embeddings"
+
+
+class StoredVectors(KnownVectors, Protocol):
+    """Known vectors that can be read back."""
+
+    def fetch(self, hashes: Sequence[UUID]) -> dict[UUID, NDArray[np.float16]]:
+        """The vectors of these texts, as far as they are known."""
+
+
+class StoredParts(Protocol):
+    """Which parts' vectors the store holds completely."""
+
+    def fingerprint(self, part: Part) -> str | None:
+        """The fingerprint with which a part was recorded."""
+
+    def record(self, part: Part, fingerprint: str) -> None:
+        """Note that all vectors of a part are stored."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EmbeddingsReport:
+    """What the stage did: distinct texts are counted once per buffer of the stream."""
+
+    parts: int = 0
+    fresh: int = 0
+    chunks: int = 0
+    """Chunks of the parts that were not fresh."""
+    embedded: int = 0
+    reused: int = 0
+    restored: int = 0
+    """Vectors the store had lost and the lake still held."""
+    tokens: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+    refused: list[tuple[UUID, str]] = field(default_factory=list)
+    """Texts that the model refuses for good, with the reason."""
+    rows_by_day: dict[str, int] = field(default_factory=dict)
+
+
+def lake_stage(space: EmbeddingSpace) -> str:
+    """Where the lake keeps a space's vectors."""
+    return f"{STAGE}/{space.provider}-{combine(space.model, str(space.dimensions), space.recipe)[:12]}"
+
+
+def embed_chunks(
+    lake: Lake,
+    days: DayRange,
+    *,
+    space: EmbeddingSpace,
+    embedder: Embedder,
+    vectors_of: Callable[[str], StoredVectors],
+    stored: StoredParts,
+    progress: Progress,
+) -> EmbeddingsReport:
+    """Bring the vectors of these days' chunks up to date, in the store (`vectors_of(tenant)`) and in the lake."""
+    report = EmbeddingsReport()
+    stage = lake_stage(space)
+    stale = dict(_stale(lake, days, stage, stored, report))
+    for tenant, group in groupby(stale, key=lambda part: part.tenant):
+        parts = list(group)
+        vectors = vectors_of(tenant)
+        texts = _texts(lake, parts, stage, vectors, report)
+        total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
+        done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total))
+        _count(report, done)
+        for part in parts:
+            complete = _write_part(lake, part, stage, space, vectors, fingerprint=stale[part], report=report)
+            if complete:
+                stored.record(part, stale[part])
+    for part in parts_in(lake, [stage], days):
+        if lake.fingerprint("chunks", part) is None:
+            lake.remove(stage, part)
+    return report
+
+
+def _stale(
+    lake: Lake, days: DayRange, stage: str, stored: StoredParts, report: EmbeddingsReport
+) -> Iterator[tuple[Part, str]]:
+    for part in parts_in(lake, ["chunks"], days):
+        expected = combine(stage, str(lake.fingerprint("chunks", part)))
+        report.parts += 1
+        if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
+            report.fresh += 1
+        else:
+            yield part, expected
+
+
+def _texts(
+    lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport
+) -> Iterator[tuple[UUID, str]]:
+    for part in parts:
+        report.restored += _restore(lake, part, stage, vectors)
+        for batch in lake.read("chunks", part, columns=["text_hash", "text"]):
+            report.chunks += batch.num_rows
+            yield from zip(ids_of(batch.column("text_hash")), batch.column("text").to_pylist(), strict=True)
+
+
+def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
+    """Give the store the part's vectors that it lost: a new database needs no model."""
+    restored = 0
+    for batch in lake.read(stage, part):
+        hashes = ids_of(batch.column("text_hash"))
+        missing = set(hashes) - vectors.known(hashes)
+        rows = [row for row, text_hash in enumerate(hashes) if text_hash in missing]
+        if rows:
+            matrix = _matrix(batch.column("embedding"))[rows]
+            restored += vectors.store([hashes[row] for row in rows], matrix)
+    return restored
+
+
+def _matrix(column: pa.FixedSizeListArray) -> NDArray[np.float32]:
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(values.reshape(len(column), -1), dtype=np.float32)
+
+
+def _write_part(
+    lake: Lake,
+    part: Part,
+    stage: str,
+    space: EmbeddingSpace,
+    vectors: StoredVectors,
+    *,
+    fingerprint: str,
+    report: EmbeddingsReport,
+) -> bool:
+    """Write the part's vectors to the lake; False when a text has none."""
+    schema = embeddings_schema(space.dimensions)
+    complete = True
+    seen: set[UUID] = set()
+    with lake.writer(stage, part, schema=schema) as writer:
+        for batch in lake.read("chunks", part, columns=["text_hash"]):
+            hashes = [h for h in dict.fromkeys(ids_of(batch.column("text_hash"))) if h not in seen]
+            seen.update(hashes)
+            found = vectors.fetch(hashes)
+            complete = complete and len(found) == len(hashes)
+            writer.add(_to_batch([h for h in hashes if h in found], found, schema))
+        writer.fingerprint = fingerprint if complete else f"partial:{fingerprint}"
+    report.bytes += writer.bytes
+    report.rows_by_day[part.day.isoformat()] = report.rows_by_day.get(part.day.isoformat(), 0) + writer.rows
+    return complete
+
+
+def _to_batch(hashes: Sequence[UUID], found: Mapping[UUID, NDArray[np.float16]], schema: pa.Schema) -> pa.RecordBatch:
+    dimensions = schema.field("embedding").type.list_size
+    values = np.concatenate([found[h] for h in hashes]) if hashes else np.empty(0, dtype=np.float16)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float16()), dimensions)
+    return pa.RecordBatch.from_arrays([pa.array([h.bytes for h in hashes], pa.binary(16)), lists], schema=schema)
+
+
+def _tell(progress: Progress, total: int) -> Callable[[EmbeddingProgress], None]:
+    def tell(now: EmbeddingProgress) -> None:
+        progress(STAGE, done=now.embedded + now.reused + now.failed, total=total, unit="texts")
+
+    return tell
+
+
+def _count(report: EmbeddingsReport, done: EmbeddingReport) -> None:
+    report.embedded += done.embedded
+    report.reused += done.reused
+    report.tokens += done.tokens
+    report.seconds += done.seconds
+    report.model_seconds += done.model_seconds
+    report.refused += done.failures

@@ -1,0 +1,129 @@
+"""What the pipeline remembers of its own work: how far sources are indexed, which parts are stored, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lake.store import Part
+from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKey:
+    """A source whose progress is kept."""
+
+    tenant: str
+    repository: str
+    source: str
+
+
+def position(
+    connection: Connection, key: SourceKey, space: EmbeddingSpace, *, fingerprint: str
+) -> tuple[str, datetime] | None:
+    """How far a source is indexed under these settings without a gap; None: not at all."""
+    values = _key(key) | {"space": space.space_id, "fingerprint": fingerprint}
+    row = connection.execute(queries("progress")["position"], values).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def advance(
+    connection: Connection,
+    key: SourceKey,
+    space: EmbeddingSpace,
+    *,
+    fingerprint: str,
+    to: str,
+    at: datetime,
+    now: datetime,
+) -> bool:
+    """Note that a source is indexed up to `to`; False when that was known."""
+    values = _key(key) | {
+        "space": space.space_id, "fingerprint": fingerprint, "position": to, "position_at": at, "now": now,
+    }  # fmt: skip
+    return connection.execute(queries("progress")["advance"], values).rowcount == 1
+
+
+def stored_parts(connection: Connection, space: EmbeddingSpace, days: DayRange, *, stage: str) -> dict[Part, str]:
+    """Fingerprints of the parts that a stage has stored for these days."""
+    rows = connection.execute(
+        queries("progress")["stored_parts"],
+        {"space": space.space_id, "stage": stage, "first": days.first, "last": days.last},
+    )
+    return {Part(tenant=row[0], repository=row[1], day=row[2]): row[3] for row in rows}
+
+
+def record_part(
+    connection: Connection, space: EmbeddingSpace, part: Part, *, stage: str, fingerprint: str, now: datetime
+) -> None:
+    """Note that a stage has stored a part."""
+    connection.execute(
+        queries("progress")["record_part"],
+        {
+            "stage": stage, "tenant": part.tenant, "repository": part.repository, "day": part.day,
+            "space": space.space_id, "fingerprint": fingerprint, "now": now,
+        },
+    )  # fmt: skip
+
+
+def record_failures(
+    connection: Connection, failures: Iterable[Failure], *, stage: str, days: DayRange, now: datetime
+) -> None:
+    """Quarantine what failed in a stage's run over these days, and resolve what failed there before and now did not."""
+    with connection.transaction(), connection.cursor() as cursor:
+        for failure in failures:
+            cursor.execute(
+                queries("progress")["record_failure"],
+                {
+                    "tenant": failure.tenant, "source_type": failure.source_type, "source_id": failure.source_id,
+                    "stage": failure.stage, "repository": failure.repository, "day": failure.day,
+                    "reason": failure.reason.replace("\0", ""), "now": now,
+                },
+            )  # fmt: skip
+        cursor.execute(
+            queries("progress")["resolve_failures"],
+            {"stage": stage, "first": days.first, "last": days.last, "now": now},
+        )
+
+
+def failing_days(connection: Connection) -> list[date]:
+    """Days that hold quarantined items."""
+    return [row[0] for row in connection.execute(queries("progress")["failing_days"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOverview:
+    """What the index holds of one source."""
+
+    tenant: str
+    repository: str
+    source_type: str
+    documents: int
+    tombstones: int
+    chunks: int
+    newest_change: datetime
+    last_indexed: datetime
+
+
+def overview(connection: Connection) -> list[SourceOverview]:
+    """What the index holds, a line per tenant, repository and source type."""
+    rows = connection.execute(queries("progress")["overview"])
+    return [
+        SourceOverview(
+            tenant=r[0], repository=r[1], source_type=r[2], documents=r[3], tombstones=r[4], chunks=r[5],
+            newest_change=r[6], last_indexed=r[7],
+        )
+        for r in rows
+    ]  # fmt: skip
+
+
+def open_failures(connection: Connection) -> Sequence[tuple[str, str, str, str, str, int]]:
+    """The newest quarantined items: tenant, source type, source id, stage, reason, attempts; at most 100."""
+    return connection.execute(queries("progress")["open_failures"]).fetchall()
+
+
+def _key(key: SourceKey) -> dict[str, object]:
+    return {"tenant": key.tenant, "repository": key.repository, "source": key.source}

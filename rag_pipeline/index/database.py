@@ -1,0 +1,78 @@
+"""Connections to PostgreSQL, and the errors that say what to do when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.rows import TupleRow
+
+from rag_pipeline.errors import DatabaseUnavailable
+
+Connection: TypeAlias = psycopg.Connection[TupleRow]
+
+
+def connect(url: str) -> Connection:
+    """An autocommit connection; transactions are opened where they are meant.
+
+    Raises:
+        DatabaseUnavailable: nothing answers there, or it refuses us.
+    """
+    try:
+        connection = psycopg.connect(
+            url,
+            autocommit=True,
+            connect_timeout=10,
+            application_name="rag-pipeline",
+            options="-c search_path=rag,public",
+        )
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"cannot connect to PostgreSQL at {describe(url)}: {_first_line(error)}. "
+            "Check that it runs and that DATABASE_URL is right (`rag-pipeline status` shows what is used)"
+        ) from error
+    except psycopg.ProgrammingError as error:
+        raise DatabaseUnavailable(f"DATABASE_URL is not a PostgreSQL address: {_first_line(error)}") from error
+    return connection
+
+
+def connect_with_vectors(url: str) -> Connection:
+    """A connection that speaks `halfvec`; the schema must have been migrated."""
+    connection = connect(url)
+    try:
+        register_vector(connection)
+    except psycopg.ProgrammingError as error:
+        connection.close()
+        raise DatabaseUnavailable(
+            f"the database at {describe(url)} has no pgvector yet: run `rag-pipeline migrate`"
+        ) from error
+    return connection
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """`connect_with_vectors`, closed at the end."""
+    connection = connect_with_vectors(url)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def describe(url: str) -> str:
+    """A database address without its password."""
+    try:
+        parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "an address that cannot be read"
+    where = parts.get("host") or "localhost"
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"{where}{port}/{parts.get('dbname', '')}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,111 @@
+"""Deriving one stage's parts from another's: what is still fresh is left alone, what is stale is made again.
+
+A part's fingerprint says what it was made from and by which code and settings; a stage's output depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, Failure
+from rag_pipeline.progress import Progress
+
+_PARTIAL = "partial:"
+
+Transform: TypeAlias = Callable[[Part, list[Failure]], Iterator[pa.RecordBatch]]
+"""Makes a part's batches; appends what it could not process to the list."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeriveReport:
+    """What a stage did with the parts of a run."""
+
+    parts: int = 0
+    """Parts with data in the run's days."""
+    fresh: int = 0
+    """Of these, left alone because nothing they are made from changed."""
+    rows: int = 0
+    bytes: int = 0
+    removed: int = 0
+    rows_by_day: dict[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def combine(*fingerprints: str) -> str:
+    """One fingerprint of several, in order."""
+    return hashlib.blake2b("\x1f".join(fingerprints).encode(), digest_size=16).hexdigest()
+
+
+def expected_fingerprint(lake: Lake, part: Part, *, inputs: Sequence[str], stage_fingerprint: str) -> str | None:
+    """What a part's fingerprint is when it is up to date; None when none of its inputs exists."""
+    found = {stage: lake.fingerprint(stage, part) for stage in inputs}
+    if not any(found.values()):
+        return None
+    return combine(stage_fingerprint, *(f"{stage}={value}" for stage, value in sorted(found.items()) if value))
+
+
+def is_fresh(fingerprint: str | None, expected: str | None) -> bool:
+    """Whether a part was made from what is there now; one with quarantined items counts, its failures are on record."""
+    return fingerprint is not None and fingerprint.removeprefix(_PARTIAL) == expected
+
+
+def parts_in(lake: Lake, stages: Sequence[str], days: DayRange) -> list[Part]:
+    """Every part that any of the stages holds in these days, oldest first."""
+    found = {
+        Part(tenant=tenant, repository=repository, day=day)
+        for stage in stages
+        for tenant, repository in lake.repositories(stage)
+        for day in lake.days(stage, tenant=tenant, repository=repository)
+        if day in days
+    }
+    return sorted(found, key=lambda part: (part.tenant, part.repository, part.day))
+
+
+def derive(
+    lake: Lake,
+    days: DayRange,
+    *,
+    stage: str,
+    inputs: Sequence[str],
+    schema: pa.Schema,
+    stage_fingerprint: str,
+    transform: Transform,
+    progress: Progress,
+) -> DeriveReport:
+    """Bring a stage's parts of these days up to date with its inputs; parts without inputs any more are removed."""
+    report = DeriveReport()
+    parts = parts_in(lake, [*inputs, stage], days)
+    for done, part in enumerate(parts, start=1):
+        expected = expected_fingerprint(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint)
+        if expected is None:
+            report.removed += lake.remove(stage, part)
+        else:
+            report.parts += 1
+            _bring_up_to_date(lake, part, report, stage=stage, schema=schema, expected=expected, transform=transform)
+        progress(stage, done=done, total=len(parts), unit="parts")
+    return report
+
+
+def _bring_up_to_date(
+    lake: Lake, part: Part, report: DeriveReport, *, stage: str, schema: pa.Schema, expected: str, transform: Transform
+) -> None:
+    # A part with failures is made again by every run: that is how a quarantined item is retried.
+    if lake.fingerprint(stage, part) == expected:
+        report.fresh += 1
+        return
+    failures: list[Failure] = []
+    with lake.writer(stage, part, schema=schema) as writer:
+        for batch in transform(part, failures):
+            writer.add(batch)
+        writer.fingerprint = f"{_PARTIAL}{expected}" if failures else expected
+    report.failures += failures
+    report.rows += writer.rows
+    report.bytes += writer.bytes
+    day = part.day.isoformat()
+    report.rows_by_day[day] = report.rows_by_day.get(day, 0) + writer.rows

@@ -1,0 +1,135 @@
+"""The nouns as Arrow: one schema per stage, and the conversions both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+import pyarrow as pa
+
+from rag_pipeline.model import Chunk, Document, SourceItem
+
+_ID = pa.binary(16)
+_TIME = pa.timestamp("us", tz="UTC")
+_LINES = pa.list_(pa.int32())
+
+_ORIGIN = [
+    ("tenant", pa.string()),
+    ("source_type", pa.string()),
+    ("source_id", pa.string()),
+    ("repository", pa.string()),
+    ("day", pa.date32()),
+    ("source_updated_at", _TIME),
+    ("observed_at", _TIME),
+    ("deleted", pa.bool_()),
+    ("title", pa.string()),
+    ("path", pa.string()),
+    ("language", pa.string()),
+    ("url", pa.string()),
+    ("anchor", pa.string()),
+    ("metadata", pa.string()),
+]
+ITEMS = pa.schema([*_ORIGIN, ("content", pa.large_binary())])
+DOCUMENTS = pa.schema([*_ORIGIN, ("document_id", _ID), ("text", pa.large_string()), ("source_lines", _LINES)])
+CHUNKS = pa.schema(
+    [
+        ("tenant", pa.string()),
+        ("document_id", _ID),
+        ("chunk_id", _ID),
+        ("position", pa.int32()),
+        ("text", pa.large_string()),
+        ("text_hash", _ID),
+        ("heading_path", pa.list_(pa.string())),
+        ("start_char", pa.int32()),
+        ("end_char", pa.int32()),
+        ("start_line", pa.int32()),
+        ("end_line", pa.int32()),
+        ("tokens", pa.int32()),
+    ]
+)
+
+
+def embeddings_schema(dimensions: int) -> pa.Schema:
+    """Vectors at half precision, as the index keeps them."""
+    return pa.schema([("text_hash", _ID), ("embedding", pa.list_(pa.float16(), dimensions))])
+
+
+Noun = TypeVar("Noun", SourceItem, Document, Chunk)
+
+_BATCH_ROWS = 512
+_BATCH_BYTES = 8 << 20
+
+
+def to_batches(
+    nouns: Iterable[Noun], schema: pa.Schema, *, size: Callable[[Noun], int] = lambda _: 0
+) -> Iterator[pa.RecordBatch]:
+    """Record batches of at most 512 rows and about 8 MB of `size`, so that memory stays bounded."""
+    pending: list[Noun] = []
+    held = 0
+    for noun in nouns:
+        pending.append(noun)
+        held += size(noun)
+        if len(pending) >= _BATCH_ROWS or held >= _BATCH_BYTES:
+            yield _to_batch(pending, schema)
+            pending, held = [], 0
+    if pending:
+        yield _to_batch(pending, schema)
+
+
+def items_of(batch: pa.RecordBatch) -> Iterator[SourceItem]:
+    """The source items of a batch."""
+    return _nouns(batch, SourceItem)
+
+
+def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
+    """The documents of a batch."""
+    return _nouns(batch, Document)
+
+
+def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
+    """The chunks of a batch."""
+    return _nouns(batch, Chunk)
+
+
+def ids_of(column: pa.Array) -> list[UUID]:
+    """A column of 16-byte ids as UUIDs."""
+    return [UUID(bytes=value) for value in column.to_pylist()]
+
+
+def _to_batch(nouns: Sequence[Noun], schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        values: list[Any] = [getattr(noun, field.name) for noun in nouns]
+        if field.type == _ID:
+            values = [value.bytes for value in values]
+        elif field.name == "metadata":
+            values = [dump_metadata(value) for value in values]
+        elif field.name == "heading_path":
+            values = [list(value) for value in values]
+        columns.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def dump_metadata(value: Mapping[str, object]) -> str:
+    """Metadata as canonical JSON: equal metadata give equal bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _nouns(batch: pa.RecordBatch, noun: type[Noun]) -> Iterator[Noun]:
+    names = [field.name for field in dataclasses.fields(noun)]
+    columns = [_column(batch, name) for name in names]
+    for values in zip(*columns, strict=True):
+        yield noun(**dict(zip(names, values, strict=True)))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> list[Any]:
+    array = batch.column(name)
+    values = array.to_pylist()
+    if array.type == _ID:
+        return [UUID(bytes=value) for value in values]
+    if name == "metadata":
+        return [json.loads(value) for value in values]
+    return values  # type: ignore[no-any-return]

@@ -1,0 +1,189 @@
+"""Parquet files per stage, repository and day: where they lie, how they are written whole or not at all.
+
+Knows nothing of what the columns mean; `schemas` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rag_pipeline.errors import PermanentError
+
+_PREFIX = "rag."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One repository of one tenant on one day: the unit in which stage data is stored."""
+
+    tenant: str
+    repository: str
+    day: date
+
+
+class PartWriter:
+    """Writes one part's batches; set `fingerprint` and `tags` before the block that owns it ends."""
+
+    def __init__(self, open_sink: Callable[[], Any], schema: pa.Schema) -> None:
+        self._open_sink = open_sink
+        self._schema = schema
+        self._sink: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self.fingerprint = ""
+        self.tags: dict[str, str] = {}
+        self.rows = 0
+        self.bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append a batch."""
+        if batch.num_rows == 0:
+            return
+        if self._writer is None:
+            self._sink = self._open_sink()
+            self._writer = pq.ParquetWriter(
+                self._sink, self._schema, compression="zstd", write_statistics=False, use_dictionary=False
+            )
+        self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def close(self) -> None:
+        """Write the footer with the tags, and close the file."""
+        assert self._writer is not None
+        noted = {"fingerprint": self.fingerprint, **self.tags}
+        self._writer.add_key_value_metadata({f"{_PREFIX}{key}": value for key, value in noted.items()})
+        self._writer.close()
+        self._sink.close()
+        self._writer = None
+
+    def abandon(self) -> None:
+        """Drop what is still open after an error."""
+        if self._writer is not None:
+            self._writer.close()
+            self._sink.close()
+            self._writer = None
+
+
+class Lake:
+    """Stage data under one fsspec URL (a local folder, s3://, gs://, …).
+
+    A reader never sees half a file: local files are written under a temporary name and renamed, object stores
+    publish an object when its upload ends.
+    """
+
+    def __init__(self, url: str) -> None:
+        filesystem, root = fsspec.core.url_to_fs(url)
+        self._fs: Any = filesystem
+        self._root = str(root).rstrip("/")
+        self._local = "file" in (
+            filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
+        )
+
+    def path(self, stage: str, part: Part) -> str:
+        """Where a part of a stage lies."""
+        return f"{self._folder(stage, part.tenant, part.repository)}/{part.day.isoformat()}.parquet"
+
+    def days(self, stage: str, *, tenant: str, repository: str) -> list[date]:
+        """Days for which the stage holds a file of this repository, in order."""
+        names = self._names(self._folder(stage, tenant, repository))
+        return sorted(date.fromisoformat(n.removesuffix(".parquet")) for n in names if n.endswith(".parquet"))
+
+    def fingerprint(self, stage: str, part: Part) -> str | None:
+        """The fingerprint a part was written with; None when there is no such file or it cannot be read."""
+        tags = self.tags(stage, part)
+        return tags.get("fingerprint") if tags else None
+
+    def tags(self, stage: str, part: Part) -> dict[str, str] | None:
+        """All that was noted with a part, `rows` included; None when there is no such file or it cannot be read."""
+        try:
+            with self._open(self.path(stage, part)) as file:
+                footer = pq.ParquetFile(file).metadata
+        except (FileNotFoundError, pa.ArrowInvalid, OSError):
+            # A damaged file counts as absent: the stage that owns it makes it again.
+            return None
+        noted = {
+            k.decode().removeprefix(_PREFIX): v.decode() for k, v in footer.metadata.items() if k.startswith(b"rag.")
+        }
+        return noted | {"rows": str(footer.num_rows)}
+
+    def read(self, stage: str, part: Part, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The part's record batches in order, one in memory at a time; nothing when there is no such file.
+
+        Raises:
+            PermanentError: the file is damaged.
+        """
+        path = self.path(stage, part)
+        try:
+            with self._open(path) as file:
+                yield from pq.ParquetFile(file).iter_batches(batch_size=1024, columns=columns)
+        except FileNotFoundError:
+            return
+        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+            raise PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again") from error
+
+    @contextlib.contextmanager
+    def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
+        """A writer that replaces the part when the block ends without an error; with no rows at all it removes it."""
+        path = self.path(stage, part)
+        target = f"{path}.{uuid4().hex}.tmp" if self._local else path
+        writer = PartWriter(lambda: self._sink(target), schema)
+        try:
+            yield writer
+            if not writer.rows:
+                self.remove(stage, part)
+                return
+            writer.close()
+            if self._local:
+                Path(target).replace(path)
+            writer.bytes = int(self._fs.size(path))
+        finally:
+            writer.abandon()
+            if self._local:
+                Path(target).unlink(missing_ok=True)
+
+    def repositories(self, stage: str) -> list[tuple[str, str]]:
+        """(tenant, repository) of everything the stage holds."""
+        root = f"{self._root}/{stage}"
+        found = [(tenant, name) for tenant in self._names(root) for name in self._names(f"{root}/{tenant}")]
+        return sorted((unquote(tenant), unquote(name)) for tenant, name in found)
+
+    def remove(self, stage: str, part: Part) -> bool:
+        """Remove a part; False when there was none."""
+        try:
+            self._fs.rm_file(self.path(stage, part))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _folder(self, stage: str, tenant: str, repository: str) -> str:
+        return f"{self._root}/{stage}/{quote(tenant, safe='')}/{quote(repository, safe='')}"
+
+    def _names(self, folder: str) -> list[str]:
+        if self._local:
+            try:
+                return [entry.name for entry in Path(folder).iterdir()]
+            except FileNotFoundError:
+                return []
+        self._fs.invalidate_cache(folder)
+        try:
+            return [str(path).rstrip("/").rsplit("/", 1)[-1] for path in self._fs.ls(folder, detail=False)]
+        except FileNotFoundError:
+            return []
+
+    def _sink(self, target: str) -> Any:
+        if self._local:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+        return self._fs.open(target, "wb")
+
+    def _open(self, path: str) -> Any:
+        return Path(path).open("rb") if self._local else self._fs.open(path, "rb")

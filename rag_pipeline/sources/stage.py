@@ -1,0 +1,186 @@
+"""The raw stage for git: repositories to `raw_docs` and `raw_code`, one Parquet file per repository and day."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from rag_pipeline.lake.derive import combine
+from rag_pipeline.lake.schemas import ITEMS, dump_metadata, to_batches
+from rag_pipeline.lake.store import Lake, Part, PartWriter
+from rag_pipeline.model import DayRange, SourceItem
+from rag_pipeline.progress import Progress
+from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
+from rag_pipeline.sources.file_kinds import FILE_KINDS_VERSION, kind_of
+from rag_pipeline.sources.git import GIT_SOURCE_VERSION, Change, GitReader, GitReport
+from rag_pipeline.sources.mirror import Mirror, mirror_of
+from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
+
+STAGES = {"docs": "raw_docs", "code": "raw_code"}
+
+
+@dataclass(slots=True, kw_only=True)
+class RepositoryReport:
+    """What one repository gave."""
+
+    repository: Repository
+    git: GitReport = field(default_factory=GitReport)
+    position: Position | None = None
+    """Where the window ended; None when the repository is empty or has nothing up to its end."""
+    commits: int = 0
+    empty: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RawReport:
+    """What the run's days hold, over all repositories."""
+
+    repositories: list[RepositoryReport] = field(default_factory=list)
+    fresh_parts: int = 0
+    written_parts: int = 0
+    removed_parts: int = 0
+    bytes: int = 0
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STAGES, 0))
+    rows_by_day: dict[str, dict[str, int]] = field(default_factory=lambda: {kind: {} for kind in STAGES})
+    preview: dict[str, list[SourceItem]] = field(default_factory=lambda: {kind: [] for kind in STAGES})
+
+
+def source_fingerprint(repository: Repository, limits: GitLimits) -> str:
+    """Changes when the same commits could give other items."""
+    chosen = {"include": repository.include, "exclude": repository.exclude, "web_url": repository.web_url}
+    return combine(GIT_SOURCE_VERSION, FILE_KINDS_VERSION, fingerprint(chosen), fingerprint(limits), repository.source)
+
+
+def window_inputs(settings: Settings, repository: Repository, window: Window) -> str:
+    """Changes when reading this window could give other items; each raw part notes what it was read from."""
+    rewrites = (f"{step.old}@{step.at.isoformat()}" for step in window.steps if step.is_rewrite)
+    source = source_fingerprint(repository, settings.git)
+    return combine(source, str(window.base), window.end, str(window.first_day), *rewrites)
+
+
+def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:
+    """Fetch every configured repository and bring its raw parts of these days up to date."""
+    report = RawReport()
+    total = len(settings.repositories)
+    for done, repository in enumerate(settings.repositories, start=1):
+        mirror = mirror_of(repository, home=settings.home)
+        found = RepositoryReport(repository=repository)
+        report.repositories.append(found)
+        found.empty = mirror.fetch(now=now) is None
+        if not found.empty:
+            _read_repository(settings, lake, mirror, days, found=found, report=report, now=now)
+        progress("raw_docs, raw_code", done=done, total=total, unit="repositories")
+    return report
+
+
+def _read_repository(
+    settings: Settings,
+    lake: Lake,
+    mirror: Mirror,
+    days: DayRange,
+    *,
+    found: RepositoryReport,
+    report: RawReport,
+    now: datetime,
+) -> None:
+    repository = found.repository
+    timeline = read_timeline(mirror, now=now)
+    first_day = settings.first_day_of(repository)
+    window = timeline.window(first=days.first, last=days.last, first_day=first_day)
+    found.position = _position(timeline, window)
+    seen: set[date] = set()
+    if window is not None:
+        found.commits = len(window.steps)
+        inputs = window_inputs(settings, repository, window)
+        with GitReader(mirror, window, repository=repository, limits=settings.git, report=found.git) as reader:
+            for day, changes in _by_day(reader.changes(), window).items():
+                seen.add(day)
+                part = Part(tenant=repository.tenant, repository=repository.name, day=day)
+                _write_day(lake, part, changes, reader, report=report, inputs=inputs, now=now)
+    _remove_stale(lake, repository, days, seen, report)
+
+
+def _by_day(changes: Iterable[Change], window: Window) -> dict[date, list[Change]]:
+    days: dict[date, list[Change]] = {}
+    for change in changes:
+        days.setdefault(window.day_of(change.at), []).append(change)
+    return days
+
+
+def _position(timeline: Timeline, window: Window | None) -> Position | None:
+    return Position(commit=window.steps[-1].commit, at=window.steps[-1].at) if window else None
+
+
+def _write_day(
+    lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime
+) -> None:
+    kinds = {kind.source_type for kind in (kind_of(change.path) for change in changes) if kind}
+    tags = {kind: lake.tags(STAGES[kind], part) for kind in STAGES}
+    if all((tags[kind] or {}).get("inputs") == inputs for kind in kinds) and not any(
+        tags[k] for k in set(STAGES) - kinds
+    ):
+        report.fresh_parts += len(kinds)
+        return
+    items = reader.items(changes, day=part.day, observed_at=now)
+    _write_items(lake, part, items, report=report, inputs=inputs)
+
+
+def _write_items(lake: Lake, part: Part, items: Iterator[SourceItem], *, report: RawReport, inputs: str) -> None:
+    """Split a day's items over the stages' files, streamed."""
+    digests = {kind: hashlib.blake2b(digest_size=16) for kind in STAGES}
+    with ExitStack() as stack:
+        writers = {k: stack.enter_context(lake.writer(stage, part, schema=ITEMS)) for k, stage in STAGES.items()}
+        pending: dict[str, list[SourceItem]] = {kind: [] for kind in STAGES}
+        held = 0
+        for item in items:
+            kind = item.source_type
+            pending[kind].append(item)
+            held += len(item.content)
+            digests[kind].update(_digest(item))
+            if len(report.preview[kind]) < 10:
+                report.preview[kind].append(item)
+            if held >= 8 << 20 or len(pending[kind]) >= 512:
+                _flush(writers, pending)
+                held = 0
+        _flush(writers, pending)
+        for kind, writer in writers.items():
+            writer.fingerprint = digests[kind].hexdigest()
+            writer.tags = {"inputs": inputs}
+    for kind, writer in writers.items():
+        report.bytes += writer.bytes
+        report.rows[kind] += writer.rows
+        report.written_parts += writer.rows > 0
+        if writer.rows:
+            day = part.day.isoformat()
+            report.rows_by_day[kind][day] = report.rows_by_day[kind].get(day, 0) + writer.rows
+
+
+def _flush(writers: Mapping[str, PartWriter], pending: dict[str, list[SourceItem]]) -> None:
+    for kind, items in pending.items():
+        for batch in to_batches(items, ITEMS):
+            writers[kind].add(batch)
+        items.clear()
+
+
+def _digest(item: SourceItem) -> bytes:
+    """What of an item the later stages can see; when it was observed is not part of it."""
+    shown = (
+        item.source_id,
+        item.source_updated_at.isoformat(),
+        str(item.deleted),
+        item.url or "",
+        dump_metadata(item.metadata),
+    )
+    return "\x1f".join(shown).encode() + hashlib.blake2b(item.content, digest_size=16).digest()
+
+
+def _remove_stale(lake: Lake, repository: Repository, days: DayRange, seen: set[date], report: RawReport) -> None:
+    """Parts of days on which, seen over this window, nothing changed last."""
+    for stage in STAGES.values():
+        for day in lake.days(stage, tenant=repository.tenant, repository=repository.name):
+            if day in days and day not in seen:
+                part = Part(tenant=repository.tenant, repository=repository.name, day=day)
+                report.removed_parts += lake.remove(stage, part)

@@ -1,0 +1,59 @@
+-- name: position
+SELECT position, position_at FROM rag.source_progress
+WHERE tenant_id = %(tenant)s AND repository = %(repository)s AND source = %(source)s AND space_id = %(space)s
+  AND fingerprint = %(fingerprint)s;
+
+-- name: advance
+INSERT INTO rag.source_progress AS present
+    (tenant_id, repository, source, position, position_at, fingerprint, space_id, updated_at)
+VALUES (%(tenant)s, %(repository)s, %(source)s, %(position)s, %(position_at)s, %(fingerprint)s, %(space)s, %(now)s)
+ON CONFLICT (tenant_id, repository, source, space_id) DO UPDATE SET
+    position = excluded.position, position_at = excluded.position_at, fingerprint = excluded.fingerprint,
+    updated_at = excluded.updated_at
+WHERE (present.position, present.position_at, present.fingerprint)
+   IS DISTINCT FROM (excluded.position, excluded.position_at, excluded.fingerprint);
+
+-- name: stored_parts
+SELECT tenant_id, repository, day, fingerprint FROM rag.stored_parts
+WHERE space_id = %(space)s AND stage = %(stage)s AND day BETWEEN %(first)s AND %(last)s;
+
+-- name: record_part
+INSERT INTO rag.stored_parts AS present (stage, tenant_id, repository, day, space_id, fingerprint, stored_at)
+VALUES (%(stage)s, %(tenant)s, %(repository)s, %(day)s, %(space)s, %(fingerprint)s, %(now)s)
+ON CONFLICT (space_id, stage, tenant_id, repository, day) DO UPDATE SET
+    fingerprint = excluded.fingerprint, stored_at = excluded.stored_at
+WHERE present.fingerprint <> excluded.fingerprint;
+
+-- name: record_failure
+INSERT INTO rag.ingestion_failures AS present
+    (tenant_id, source_type, source_id, stage, repository, day, reason, first_failed_at, last_failed_at)
+VALUES (%(tenant)s, %(source_type)s, %(source_id)s, %(stage)s, %(repository)s, %(day)s, %(reason)s, %(now)s, %(now)s)
+ON CONFLICT (tenant_id, source_type, source_id, stage) DO UPDATE SET
+    repository = excluded.repository, day = excluded.day, reason = excluded.reason,
+    attempts = CASE WHEN present.resolved_at IS NULL THEN present.attempts + 1 ELSE 1 END,
+    first_failed_at = CASE WHEN present.resolved_at IS NULL THEN present.first_failed_at ELSE excluded.first_failed_at END,
+    last_failed_at = excluded.last_failed_at, resolved_at = NULL;
+
+-- name: resolve_failures
+UPDATE rag.ingestion_failures SET resolved_at = %(now)s
+WHERE stage = %(stage)s AND resolved_at IS NULL AND day BETWEEN %(first)s AND %(last)s
+  AND last_failed_at < %(now)s;
+
+-- name: failing_days
+SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL ORDER BY day;
+
+-- name: overview
+SELECT d.tenant_id, d.repository, d.source_type,
+       count(*) FILTER (WHERE NOT d.deleted) AS documents,
+       count(*) FILTER (WHERE d.deleted) AS tombstones,
+       coalesce(sum(c.chunks) FILTER (WHERE NOT d.deleted), 0)::bigint AS chunks,
+       max(d.source_updated_at) AS newest_change,
+       max(d.indexed_at) AS last_indexed
+FROM rag.documents AS d
+LEFT JOIN (SELECT document_id, count(*) AS chunks FROM rag.chunks GROUP BY document_id) AS c USING (document_id)
+GROUP BY d.tenant_id, d.repository, d.source_type
+ORDER BY d.tenant_id, d.repository, d.source_type;
+
+-- name: open_failures
+SELECT tenant_id, source_type, source_id, stage, reason, attempts FROM rag.ingestion_failures
+WHERE resolved_at IS NULL ORDER BY last_failed_at DESC LIMIT 100;

@@ -1,0 +1,71 @@
+-- name: find
+SELECT space_id, provider, model, dimensions, recipe, status
+FROM rag.embedding_spaces
+WHERE provider = %(provider)s AND model = %(model)s AND recipe = %(recipe)s
+  AND (%(dimensions)s::integer IS NULL OR dimensions = %(dimensions)s)
+ORDER BY space_id DESC
+LIMIT 1;
+
+-- name: active
+SELECT space_id, provider, model, dimensions, recipe, status FROM rag.embedding_spaces WHERE status = 'active';
+
+-- name: create
+WITH created AS (
+    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe)
+    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s)
+    ON CONFLICT DO NOTHING
+    RETURNING space_id, dimensions
+)
+SELECT rag.create_vector_table(space_id, dimensions) FROM created;
+
+-- name: retire_active
+UPDATE rag.embedding_spaces SET status = 'retired' WHERE status = 'active' AND space_id <> %(space)s;
+
+-- name: activate
+UPDATE rag.embedding_spaces SET status = 'active', activated_at = now() WHERE space_id = %(space)s AND status <> 'active';
+
+-- name: has_graph
+SELECT EXISTS (
+    SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+    WHERE i.indrelid = to_regclass(%(table)s) AND a.amname = 'hnsw' AND i.indisvalid
+);
+
+-- name: build_graph
+CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfvec_cosine_ops)
+    WITH (m = 16, ef_construction = 100);
+
+-- name: is_empty
+SELECT NOT EXISTS (SELECT FROM rag.{vectors});
+
+-- name: analyze
+ANALYZE rag.{vectors}, rag.chunks, rag.documents;
+
+-- name: count
+SELECT count(*) FROM rag.{vectors};
+
+-- name: adopt
+-- A text another tenant has had embedded is not embedded again: its vector says nothing that the text does not.
+INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
+SELECT DISTINCT ON (v.text_hash) v.text_hash, %(tenant)s, v.embedding
+FROM rag.{vectors} AS v
+WHERE v.text_hash = ANY (%(hashes)s)
+  AND NOT EXISTS (SELECT FROM rag.{vectors} AS own WHERE own.text_hash = v.text_hash AND own.tenant_id = %(tenant)s)
+ORDER BY v.text_hash
+ON CONFLICT DO NOTHING;
+
+-- name: known
+SELECT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
+
+-- name: fetch
+SELECT text_hash, embedding FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
+
+-- name: stage
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_vectors (text_hash uuid, embedding halfvec) ON COMMIT DELETE ROWS;
+
+-- name: copy
+COPY incoming_vectors (text_hash, embedding) FROM STDIN (FORMAT binary);
+
+-- name: insert
+INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
+SELECT text_hash, %(tenant)s, embedding FROM incoming_vectors ORDER BY text_hash
+ON CONFLICT DO NOTHING;

@@ -1,0 +1,75 @@
+-- name: create_staging
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_documents (LIKE rag.documents) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunks (LIKE rag.chunks) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS accepted (document_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
+
+-- name: existing
+SELECT document_id, source_updated_at, observed_at, state_hash
+FROM rag.documents
+WHERE document_id = ANY (%(ids)s);
+
+-- name: copy_documents
+COPY incoming_documents (
+    document_id, tenant_id, source_type, source_id, repository, scope, path, language, title, url, anchor, metadata,
+    content_hash, fingerprint, state_hash, source_updated_at, observed_at, deleted, indexed_at
+) FROM STDIN (FORMAT binary);
+
+-- name: copy_chunks
+COPY incoming_chunks (
+    chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
+    start_char, end_char, start_line, end_line, tokens
+) FROM STDIN (FORMAT binary);
+
+-- name: upsert_documents
+-- In id order, so that two writers never wait for each other in a circle. Newer wins, a tombstone included.
+WITH written AS (
+    INSERT INTO rag.documents AS present
+    SELECT * FROM incoming_documents ORDER BY document_id
+    ON CONFLICT (document_id) DO UPDATE SET
+        repository = excluded.repository,
+        scope = excluded.scope,
+        path = excluded.path,
+        language = excluded.language,
+        title = excluded.title,
+        url = excluded.url,
+        anchor = excluded.anchor,
+        metadata = excluded.metadata,
+        content_hash = excluded.content_hash,
+        fingerprint = excluded.fingerprint,
+        state_hash = excluded.state_hash,
+        source_updated_at = excluded.source_updated_at,
+        observed_at = excluded.observed_at,
+        deleted = excluded.deleted,
+        indexed_at = excluded.indexed_at
+    WHERE (excluded.source_updated_at, excluded.observed_at) >= (present.source_updated_at, present.observed_at)
+      AND excluded.state_hash <> present.state_hash
+    RETURNING document_id
+)
+INSERT INTO accepted SELECT document_id FROM written;
+
+-- name: delete_chunks
+DELETE FROM rag.chunks AS present
+USING accepted
+WHERE present.document_id = accepted.document_id
+  AND NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id);
+
+-- name: upsert_chunks
+INSERT INTO rag.chunks AS present
+SELECT incoming.*
+FROM incoming_chunks AS incoming
+JOIN accepted ON accepted.document_id = incoming.document_id
+ORDER BY incoming.chunk_id
+ON CONFLICT (chunk_id) DO UPDATE SET
+    scope = excluded.scope,
+    position = excluded.position,
+    heading_path = excluded.heading_path,
+    start_char = excluded.start_char,
+    end_char = excluded.end_char,
+    start_line = excluded.start_line,
+    end_line = excluded.end_line,
+    tokens = excluded.tokens
+WHERE (present.scope, present.position, present.heading_path, present.start_char, present.end_char,
+       present.start_line, present.end_line, present.tokens)
+   IS DISTINCT FROM
+      (excluded.scope, excluded.position, excluded.heading_path, excluded.start_char, excluded.end_char,
+       excluded.start_line, excluded.end_line, excluded.tokens);
