@@ -1,6 +1,6 @@
 # Needs Python 3.11 or newer, git and make; everything else goes into .venv, and data into .rag.
 
-PIP := .venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps
+PIP := .venv/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-deps
 # Compiling every module would take longer than all the rest; Python compiles what is imported.
 INSTALL = $(PIP) --no-compile --require-hashes -r
 # A virtual environment that was moved with its folder does not work, so its stamp carries the folder.

@@ -126,7 +126,7 @@ class Settings(_Section):
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
     quality: Quality = Quality()
-    sample_question: str = "How do I run the tests?"
+    sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 
     home: Path = Field(default=Path(".rag"), exclude=True)

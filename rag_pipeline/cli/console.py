@@ -16,7 +16,9 @@ from rich.table import Table
 
 from rag_pipeline.model import Answer, SearchHit
 
-out = Console(highlight=False, soft_wrap=True)
+# A pipe has no width; a table for it must not be folded to 80 columns.
+_WIDTH = None if sys.stdout.isatty() else 160
+out = Console(highlight=False, soft_wrap=True, width=_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 _LINE_EVERY_S = 5.0
 

