@@ -31,7 +31,7 @@ def extract_html(text: str) -> Extract:
     Markup that the parser rejects is kept as plain text.
     """
     try:
-        soup = BeautifulSoup(text, "html.parser")
+        soup = BeautifulSoup(_terminated(text), "html.parser")
     except (ParserRejectedMarkup, AssertionError, RecursionError):
         return Extract(text=text)
     page = _Page()
@@ -40,6 +40,12 @@ def extract_html(text: str) -> Extract:
     page.end_line()
     body = plain_text("\n".join(page.lines))
     return Extract(text=body, title=_title(soup), source_lines=page.source_lines or [1])
+
+
+def _terminated(text: str) -> str:
+    """The text without a tag that never ends: html.parser reads on from each to the end, in quadratic time."""
+    head, bracket, tail = text.rpartition(">")
+    return head + bracket + tail.replace("<", "&lt;")
 
 
 def _title(soup: BeautifulSoup) -> str | None:

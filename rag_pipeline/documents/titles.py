@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 MAX_TITLE_CHARS = 200
+_MAX_SEARCH_CHARS = 200_000  # a title stands near the top
 _MAX_LINE_CHARS = 1000  # nobody's heading is longer; keeps the patterns below cheap on hostile lines
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -106,9 +107,10 @@ def _unfenced_lines(text: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines one by one: a title is near the top, so the rest is not split for it."""
+    """The first lines, one by one: most titles are on the first of them."""
     start = 0
-    while start < len(text):
+    stop = min(len(text), _MAX_SEARCH_CHARS)
+    while start < stop:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         yield text[start : min(end, start + _MAX_LINE_CHARS)]

@@ -224,8 +224,10 @@ class BlobReader:
         out = self._out(1)
         for line in self._ask(1, blobs):
             size = int(line.split()[2])
-            yield out.read(size)
+            content = out.read(size)
+            # Before the yield: a reader that takes just what it asked for must leave the pipe at the next answer.
             out.read(1)
+            yield content
 
     def _ask(self, which: int, blobs: Sequence[str]) -> Iterator[bytes]:
         out = self._out(which)
