@@ -141,6 +141,8 @@ class Failure:
     stage: str
     repository: str
     day: date
+    source_updated_at: datetime
+    """Of the state that failed: a newer one in the index settles it."""
     reason: str
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rag_pipeline.errors import ConfigError
 
 CONFIG_NAME = "rag_pipeline.toml"
+_VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
+
+
+def _variable(name: str) -> str:
+    if name and not _VARIABLE.match(name):
+        raise ValueError("must be the name of an environment variable, in capitals, and never the secret itself")
+    return name
 
 
 class _Section(BaseModel):
@@ -57,6 +64,18 @@ class Repository(_Section):
         if name and not _NAME.match(name):
             raise ValueError("may hold letters, digits, '.', '_', '-' and single slashes")
         return name
+
+    @field_validator("source")
+    @classmethod
+    def _source_holds_no_secret(cls, source: str) -> str:
+        if re.match(r"^https?://[^/]*@|^[a-z+]+://[^/@]*:[^/]*@", source):
+            raise ValueError("holds a credential: take it out, and name the variable that holds it as `token_env`")
+        return source
+
+    @field_validator("token_env")
+    @classmethod
+    def _token_is_named(cls, name: str) -> str:
+        return _variable(name)
 
 
 class GitLimits(_Section):
@@ -105,6 +124,11 @@ class Embedding(_Section):
     """Sessions of one thread each for the local model; 0: one per core, at most 8."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD, for the estimated cost in the metadata."""
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _key_is_named(cls, name: str) -> str:
+        return _variable(name)
 
 
 class Quality(_Section):
@@ -191,7 +215,7 @@ def load_settings(
     home = Path(environ.get("RAG_HOME") or base / ".rag").expanduser()
     values |= {
         "home": (cwd / home).resolve(),
-        "lake": environ.get("RAG_LAKE", ""),
+        "lake": _absolute(environ.get("RAG_LAKE", ""), cwd),
         "database_url": environ.get("DATABASE_URL") or None,
         "config_file": path if path.is_file() else None,
     }
@@ -217,7 +241,8 @@ def _read_toml(path: Path) -> dict[str, object]:
     for internal in ("home", "lake", "database_url", "config_file"):
         if internal in values:
             raise ConfigError(
-                f"{path}: {internal!r} is not a key of this file: set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment"
+                f"{path}: {internal!r} is not a key of this file: "
+                "set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment"
             )
     return values
 
@@ -233,8 +258,13 @@ def _complete_repositories(values: dict[str, object], base: Path) -> None:
             continue
         source = resolve_source(repository["source"], base)
         repository["source"] = source
-        repository.setdefault("name", repository_name(source))
-        repository.setdefault("tenant", tenant)
+        repository["name"] = repository.get("name") or repository_name(source)
+        repository["tenant"] = repository.get("tenant") or tenant
+
+
+def _absolute(lake: str, cwd: Path) -> str:
+    """Processes of one installation run in different folders: the same words must name the same lake in all."""
+    return lake if not lake or "://" in lake else str((cwd / Path(lake).expanduser()).resolve())
 
 
 def resolve_source(source: str, base: Path) -> str:
@@ -272,22 +302,38 @@ def _first_use(home: Path) -> date:
 
 
 def _explain(error: ValidationError, path: Path) -> str:
-    """The first thing that is wrong, as one line."""
+    """The first thing that is wrong, as one line; what may be a secret is not repeated."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(first["loc"][-1]), _keys(Settings), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "see docs/configuration.md for the keys there are"
-        return f"{path}: unknown key {where!r}: {hint}"
+        return f"{path}: unknown key {where!r}: {_hint([str(part) for part in first['loc']])}"
     message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{path}: {where}: {message} (got {str(first.get('input'))[:80]!r})"
+    got = first.get("input")
+    telling = isinstance(got, str | int | float | bool | date) and not where.endswith(("_env", ".source"))
+    return f"{path}: {where}: {message}" + (f" (got {str(got)[:80]!r})" if telling else "")
 
 
-def _keys(model: type[BaseModel]) -> list[str]:
-    keys: list[str] = []
+def _hint(loc: Sequence[str]) -> str:
+    """The key that was probably meant: of the same section, else of another."""
+    *section, wrong = [part for part in loc if not part.isdigit()]
+    paths = _paths(Settings)
+    own = {path[-1]: path for path in paths if path[:-1] == tuple(section)}
+    elsewhere = {path[-1]: path for path in paths}
+    for keys in (own, elsewhere):
+        if close := difflib.get_close_matches(wrong, keys, n=1):
+            path = keys[close[0]]
+            return f"did you mean {close[0] if path[:-1] == tuple(section) else '.'.join(path)!r}?"
+    return "see docs/configuration.md for the keys there are"
+
+
+def _paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The keys of the file, each with the sections it stands in."""
+    found: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
-        keys.append(name)
+        if field.exclude:
+            continue
+        found.append((*above, name))
         for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
             if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                keys += _keys(candidate)
-    return keys
+                found += _paths(candidate, (*above, name))
+    return found

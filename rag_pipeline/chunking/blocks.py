@@ -55,6 +55,11 @@ class Outline:
         """Depth of the innermost open heading or symbol; -1 when none is open."""
         return self._open[-1][0] if self._open else -1
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no block has been opened yet."""
+        return not self._blocks
+
     def enter(self, depth: int, name: str) -> None:
         """Open a heading or symbol; those as deep or deeper end."""
         self.leave(depth)

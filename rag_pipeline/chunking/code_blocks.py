@@ -41,6 +41,7 @@ class _Scanner:
     in_block: bool = False
     quote: str = ""
     """The triple quote that closes the string the present line is in."""
+    quote_indent: int = 0
     lead: int = -1
     """Start of the comments and decorators directly above the present line; -1 when there are none."""
     lead_indent: int = 0
@@ -53,13 +54,14 @@ class _Scanner:
         indent = indentation(line, stripped)
         if self.quote:
             if not self.in_block:
-                self._open(start, indent, weaker=2)
-        elif stripped[0] in _CLOSERS or stripped.rstrip() in _CLOSING_WORDS:
+                # Text at the left margin of a nested string is no less nested.
+                self._open(start, max(indent, self.quote_indent), weaker=2)
+        elif (stripped[0] in _CLOSERS or stripped.rstrip() in _CLOSING_WORDS) and not self.outline.is_empty:
             self.in_block = True
         else:
             self._take_code(stripped, start, indent, following)
         if self.python and ('"""' in stripped or "'''" in stripped):
-            self._take_quotes(stripped)
+            self._take_quotes(stripped, indent)
 
     def _take_code(self, stripped: str, start: int, indent: int, following: str) -> None:
         is_lead = stripped.startswith(_LEADS)
@@ -82,9 +84,9 @@ class _Scanner:
         self.outline.open_block(start, level=3 * indent + weaker, kind="verbatim", opens_section=opens_section)
         self.in_block = True
 
-    def _take_quotes(self, line: str) -> None:
+    def _take_quotes(self, line: str, indent: int) -> None:
         for match in _TRIPLE_QUOTE.finditer(line):
             if not self.quote:
-                self.quote = match[0]
+                self.quote, self.quote_indent = match[0], indent
             elif self.quote == match[0]:
                 self.quote = ""

@@ -23,7 +23,7 @@ _KEYWORDS = (
     r"(?:class|struct|enum|interface|trait|impl|function|func|fun|fn|def|defp|defmodule|module|namespace|type|object"
     r"|record|protocol|extension|union|mod|contract|sub|macro_rules!)"
 )
-_NAME = r"(?:<[^<>]*>[ \t]*)?(?:\([^()]*\)[ \t]*)?(\w[\w.:$]*(?:<[^<>]*>)?(?:[ \t]+for[ \t]+\w+)?)"
+_NAME = r"(?:<[^<>]*>[ \t]*)?(?:\([^()]*\)[ \t]*)?(\w[\w.:$]*(?:[ \t]+for[ \t]+\w+)?)"
 _KEYWORD = re.compile(rf"{_MODIFIERS}{_KEYWORDS}(?:[ \t]+|\*[ \t]*|(?=<)){_NAME}")
 _FUNCTION_VALUE = re.compile(
     r"(?:export[ \t]+)?(?:const|let|var)[ \t]+(\w+)[^=]{0,100}=[ \t]*(?:async[ \t]*)?(?:function\b|\(|\w+[ \t]*=>)"

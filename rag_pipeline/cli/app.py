@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import shlex
-import subprocess
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -50,7 +49,7 @@ def up(
     port: Port = 3000,
 ) -> None:
     """Start the database, index what is new, answer a sample question, and open the Dagster UI."""
-    from rag_pipeline.cli.environment import require_free_port
+    from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, run_days
 
     if repo:
@@ -76,20 +75,20 @@ def up(
     if once:
         err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
         return
-    _serve_ui(settings, host=host, port=port)
+    serve_ui(host=host, port=port)
 
 
 @app.command()
 def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
     """Start Dagster's webserver and daemon on the database."""
-    from rag_pipeline.cli.environment import require_free_port
+    from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
     from rag_pipeline.cli.runs import prepare
 
     settings = _settings()
     require_free_port(host, port)
     _enter_dagster(settings)
     prepare(settings)
-    _serve_ui(settings, host=host, port=port)
+    serve_ui(host=host, port=port)
 
 
 @app.command()
@@ -244,24 +243,6 @@ def _enter_dagster(settings: Settings) -> None:
 
     os.environ.update(dagster_environment(settings))
     Path(os.environ["RAG_DAGSTER_STORAGE"]).mkdir(parents=True, exist_ok=True)
-
-
-def _serve_ui(settings: Settings, *, host: str, port: int) -> None:
-    workspace = Path(os.environ["DAGSTER_HOME"]) / "workspace.yaml"
-    out.print(
-        f"\nDagster UI: [bold]http://{'localhost' if host == '127.0.0.1' else host}:{port}[/bold]  (Ctrl-C stops it)"
-    )
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]
-    process = subprocess.Popen([*command, "--log-level", "warning"], cwd=Path(os.environ["DAGSTER_HOME"]))
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        # The terminal has told Dagster too; give it time to end its processes.
-        code = 0
-        process.wait(timeout=30)
-    del settings
-    if code:
-        raise RagPipelineError(f"Dagster ended with exit code {code}: its own messages above say why")
 
 
 def _search(settings: Settings, question: str, **where: Any) -> list[SearchHit]:

@@ -1,15 +1,14 @@
-"""The variables that Dagster's processes need, where Dagster's own files lie, and whether a port is free."""
+"""The variables that Dagster's processes need, and where Dagster's own files lie."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 from rag_pipeline.embedded import EmbeddedPostgres
-from rag_pipeline.errors import ConfigError, UserError
+from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Settings
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -64,15 +63,3 @@ def dagster_postgres_url(settings: Settings, *, environ: Mapping[str, str] = os.
         "DATABASE_URL is set, so no database is started here: set DAGSTER_POSTGRES_URL too, to a second database for "
         "Dagster's storage, such as postgresql+psycopg2://user:password@host:5432/dagster"
     )
-
-
-def require_free_port(host: str, port: int) -> None:
-    """Raises UserError when something listens there already."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise UserError(
-                f"port {port} on {host} cannot be used ({error.strerror}): stop what listens there, or choose another with --port"
-            ) from error

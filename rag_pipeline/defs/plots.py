@@ -16,12 +16,13 @@ _SIZE_IN = (6.4, 2.2)
 def bars_by_day(title: str, by_day: Mapping[str, int]) -> str:
     """Rows per day; days (ISO dates) without a bar have none."""
 
+    from matplotlib.dates import AutoDateLocator
+
     def draw(axes: "Axes") -> None:
         days = [date.fromisoformat(day) for day in sorted(by_day)]
         width = max(1.0, (days[-1] - days[0]).days / 120)
         axes.bar(days, [by_day[day.isoformat()] for day in days], width=width, color=_COLOR)  # type: ignore[arg-type]
-        axes.tick_params(axis="x", labelrotation=0)
-        axes.locator_params(axis="x", nbins=6)
+        axes.xaxis.set_major_locator(AutoDateLocator(maxticks=6))
 
     return _image(title, draw)
 

@@ -108,7 +108,7 @@ class Pipeline:
             return Retriever(connection, embedder_of=self._embedder_of).search(query)
 
     def _embedder_of(self, space: EmbeddingSpace) -> Embedder:
-        return embedder_of(space, settings=self.settings.embedding, environ=self.environ)
+        return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

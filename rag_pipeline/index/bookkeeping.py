@@ -74,12 +74,14 @@ def record_failures(
 ) -> None:
     """Quarantine what failed in a stage's run over these days, and resolve what failed there before and now did not."""
     with connection.transaction(), connection.cursor() as cursor:
-        for failure in failures:
+        # In one order, so that two runs never wait for each other in a circle.
+        for failure in sorted(failures, key=lambda f: (f.tenant, f.source_type, f.source_id, f.stage)):
             cursor.execute(
                 queries("progress")["record_failure"],
                 {
                     "tenant": failure.tenant, "source_type": failure.source_type, "source_id": failure.source_id,
                     "stage": failure.stage, "repository": failure.repository, "day": failure.day,
+                    "source_updated_at": failure.source_updated_at,
                     "reason": failure.reason.replace("\0", ""), "now": now,
                 },
             )  # fmt: skip

@@ -27,7 +27,8 @@ def connect(url: str) -> Connection:
             autocommit=True,
             connect_timeout=10,
             application_name="rag-pipeline",
-            options="-c search_path=rag,public",
+            # The address may have options of its own (some hosted servers need them).
+            options=f"{_parts(url).get('options') or ''} -c search_path=rag,public".strip(),
         )
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(
@@ -65,12 +66,16 @@ def connected(url: str) -> Iterator[Connection]:
 def describe(url: str) -> str:
     """A database address without its password."""
     try:
-        parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+        parts = _parts(url)
     except psycopg.ProgrammingError:
         return "an address that cannot be read"
     where = parts.get("host") or "localhost"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{where}{port}/{parts.get('dbname', '')}"
+
+
+def _parts(url: str) -> dict[str, Any]:
+    return psycopg.conninfo.conninfo_to_dict(url)
 
 
 def _first_line(error: Exception) -> str:

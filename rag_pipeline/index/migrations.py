@@ -66,7 +66,7 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> list[
     with connect(url) as connection:
         connection.execute(sql["lock"], {"lock": _LOCK})
         try:
-            connection.execute(sql["ensure_table"])
+            _ensure_table(connection)
             applied = {row[0]: row[1] for row in connection.execute(sql["applied"])}
             _check(wanted, applied, url)
             missing = [m for m in wanted if m.version not in applied]
@@ -103,6 +103,19 @@ def _check(wanted: Sequence[Migration], applied: dict[int, str], url: str) -> No
             )
 
 
+def _ensure_table(connection: Connection) -> None:
+    present = connection.execute(queries("migrations")["present"]).fetchone()
+    if present and present[0]:
+        return
+    try:
+        connection.execute(queries("migrations")["ensure_table"])
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise DatabaseUnavailable(
+            f"the schema `rag` cannot be created: {str(error).splitlines()[0]}. "
+            "This user needs the right to create a schema"
+        ) from error
+
+
 def _apply(connection: Connection, migration: Migration) -> None:
     try:
         with connection.transaction():
@@ -120,4 +133,9 @@ def _apply(connection: Connection, migration: Migration) -> None:
         raise DatabaseUnavailable(
             f"migration {migration.version:04d} cannot be applied: {brief}. The server needs pgvector 0.8 or newer, "
             "and this user the right to create its extension, a schema and a role"
+        ) from error
+    except psycopg.Error as error:
+        raise MigrationError(
+            f"sql/migrations/{migration.version:04d}_{migration.name}.sql failed and was undone: "
+            f"{str(error).splitlines()[0]}: put it right, then migrate again"
         ) from error

@@ -46,6 +46,7 @@ def active_space(connection: Connection) -> EmbeddingSpace | None:
 def activate(connection: Connection, space: EmbeddingSpace) -> bool:
     """Let queries use this space from now on; the one before is kept as retired. False when it already was active."""
     with connection.transaction():
+        connection.execute(queries("spaces")["lock"])
         connection.execute(queries("spaces")["retire_active"], {"space": space.space_id})
         return connection.execute(queries("spaces")["activate"], {"space": space.space_id}).rowcount == 1
 
@@ -55,17 +56,25 @@ def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
 
     After the bulk load, because building it row by row is an order of magnitude slower; from then on it is kept up.
     """
-    present = connection.execute(queries("spaces")["has_graph"], {"table": f"rag.vectors_{space.space_id}"}).fetchone()
-    empty = connection.execute(statement("is_empty", space)).fetchone()
-    if (present and present[0]) or (empty and empty[0]):
+    if not _lacks_graph(connection, space):
         return False
     with connection.transaction():
+        # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
+        connection.execute(statement("lock_vectors", space))
+        if not _lacks_graph(connection, space):
+            return False
         connection.execute("SET LOCAL maintenance_work_mem = '512MB'")
         connection.execute("SET LOCAL max_parallel_maintenance_workers = 4")
         connection.execute(statement("build_graph", space))
     # The planner chooses between graph and exact scan by statistics: give it some before the first query.
     connection.execute(statement("analyze", space))
     return True
+
+
+def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:
+    present = connection.execute(queries("spaces")["has_graph"], {"table": f"rag.vectors_{space.space_id}"}).fetchone()
+    empty = connection.execute(statement("is_empty", space)).fetchone()
+    return not (present and present[0]) and not (empty and empty[0])
 
 
 def statement(name: str, space: EmbeddingSpace) -> sql.Composed:

@@ -1,4 +1,4 @@
-"""Writes documents and their chunks: newer wins, the same again writes nothing, a document and its chunks change together.
+"""Writes documents and their chunks: newer wins, the same again writes nothing, a document changes with its chunks.
 
 Identity: documents by `document_id`, chunks by `chunk_id`. A batch is one transaction: COPY (binary) into temporary
 tables, then one set-based statement per table.
@@ -6,7 +6,9 @@ tables, then one set-based statement per table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -20,6 +22,7 @@ from rag_pipeline.model import Chunk, Document, stable_id, text_hash
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARS = 4_000_000
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 _DOCUMENT_TYPES = (
     "uuid", "text", "text", "text", "text", "text", "text", "text", "text", "text", "text", "jsonb",
@@ -79,6 +82,7 @@ class IndexWriter:
         return report
 
     def _write_batch(self, batch: Sequence[Entry], report: WriteReport) -> None:
+        batch = _newest(batch, report)
         states = {entry.document.document_id: self._state(entry) for entry in batch}
         changed = self._changed(batch, states, report)
         if not changed:
@@ -132,9 +136,9 @@ class IndexWriter:
     def _document_row(self, document: Document, state: UUID) -> tuple[object, ...]:
         d = document
         return (
-            d.document_id, d.tenant, d.source_type, d.source_id, d.repository, None, d.path, d.language, d.title,
-            d.url, d.anchor, Jsonb(dict(d.metadata)), text_hash(d.text), self._fingerprint, state, d.source_updated_at,
-            d.observed_at, d.deleted, self._now,
+            d.document_id, d.tenant, d.source_type, d.source_id, d.repository, None, storable(d.path), d.language,
+            storable(d.title), storable(d.url), storable(d.anchor), Jsonb(storable(d.metadata)), text_hash(d.text),
+            self._fingerprint, state, d.source_updated_at, d.observed_at, d.deleted, self._now,
         )  # fmt: skip
 
     def _state(self, entry: Entry) -> UUID:
@@ -155,9 +159,35 @@ class IndexWriter:
 def _chunk_row(chunk: Chunk, *, scope: str | None) -> tuple[object, ...]:
     c = chunk
     return (
-        c.chunk_id, c.document_id, c.tenant, scope, c.position, c.text, c.text_hash, list(c.heading_path),
+        c.chunk_id, c.document_id, c.tenant, scope, c.position, storable(c.text), c.text_hash, storable(c.heading_path),
         c.start_char, c.end_char, c.start_line, c.end_line, c.tokens,
     )  # fmt: skip
+
+
+def storable(value: object) -> object:
+    """The value without what PostgreSQL's text and jsonb refuse: NUL, lone surrogates, NaN. Lengths stay the same."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [storable(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _newest(batch: Sequence[Entry], report: WriteReport) -> list[Entry]:
+    """One entry per document: its newest state, of equally new ones the last."""
+    newest: dict[UUID, Entry] = {}
+    for entry in batch:
+        other = newest.get(entry.document.document_id)
+        if other is None or _age(other) <= _age(entry):
+            newest[entry.document.document_id] = entry
+    report.superseded += len(batch) - len(newest)
+    return list(newest.values())
+
+
+def _age(entry: Entry) -> tuple[datetime, datetime]:
+    return entry.document.source_updated_at, entry.document.observed_at
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -1,6 +1,6 @@
 """Deriving one stage's parts from another's: what is still fresh is left alone, what is stale is made again.
 
-A part's fingerprint says what it was made from and by which code and settings; a stage's output depends on nothing else.
+A part's fingerprint says what it was made from and by which code and settings; its content depends on nothing else.
 """
 
 from __future__ import annotations

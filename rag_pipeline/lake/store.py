@@ -6,6 +6,8 @@ Knows nothing of what the columns mean; `schemas` does.
 from __future__ import annotations
 
 import contextlib
+import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 from rag_pipeline.errors import PermanentError
 
 _PREFIX = "rag."
+_DAY_FILE = re.compile(r"^(\d{4}-\d\d-\d\d)\.parquet$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +55,9 @@ class PartWriter:
         if self._writer is None:
             self._sink = self._open_sink()
             self._writer = pq.ParquetWriter(
-                self._sink, self._schema, compression="zstd", write_statistics=False, use_dictionary=False
-            )
+                self._sink, self._schema, compression="zstd", write_statistics=False, use_dictionary=False,
+                write_page_checksum=True,
+            )  # fmt: skip
         self._writer.write_batch(batch)
         self.rows += batch.num_rows
 
@@ -77,8 +81,8 @@ class PartWriter:
 class Lake:
     """Stage data under one fsspec URL (a local folder, s3://, gs://, …).
 
-    A reader never sees half a file: local files are written under a temporary name and renamed, object stores
-    publish an object when its upload ends.
+    A reader never sees half a file: a part is written under a temporary name and renamed, or for an object store
+    uploaded whole, which publishes it when the upload ends.
     """
 
     def __init__(self, url: str) -> None:
@@ -96,7 +100,7 @@ class Lake:
     def days(self, stage: str, *, tenant: str, repository: str) -> list[date]:
         """Days for which the stage holds a file of this repository, in order."""
         names = self._names(self._folder(stage, tenant, repository))
-        return sorted(date.fromisoformat(n.removesuffix(".parquet")) for n in names if n.endswith(".parquet"))
+        return sorted(date.fromisoformat(match[1]) for name in names if (match := _DAY_FILE.match(name)))
 
     def fingerprint(self, stage: str, part: Part) -> str | None:
         """The fingerprint a part was written with; None when there is no such file or it cannot be read."""
@@ -112,7 +116,9 @@ class Lake:
             # A damaged file counts as absent: the stage that owns it makes it again.
             return None
         noted = {
-            k.decode().removeprefix(_PREFIX): v.decode() for k, v in footer.metadata.items() if k.startswith(b"rag.")
+            k.decode().removeprefix(_PREFIX): v.decode()
+            for k, v in (footer.metadata or {}).items()
+            if k.startswith(_PREFIX.encode())
         }
         return noted | {"rows": str(footer.num_rows)}
 
@@ -125,7 +131,8 @@ class Lake:
         path = self.path(stage, part)
         try:
             with self._open(path) as file:
-                yield from pq.ParquetFile(file).iter_batches(batch_size=1024, columns=columns)
+                parquet = pq.ParquetFile(file, page_checksum_verification=True)
+                yield from parquet.iter_batches(batch_size=1024, columns=columns)
         except FileNotFoundError:
             return
         except (pa.ArrowInvalid, pa.ArrowIOError) as error:
@@ -135,21 +142,22 @@ class Lake:
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
         """A writer that replaces the part when the block ends without an error; with no rows at all it removes it."""
         path = self.path(stage, part)
-        target = f"{path}.{uuid4().hex}.tmp" if self._local else path
-        writer = PartWriter(lambda: self._sink(target), schema)
+        target = Path(f"{path}.{uuid4().hex}.tmp" if self._local else f"{tempfile.gettempdir()}/{uuid4().hex}.parquet")
+        writer = PartWriter(lambda: _new_file(target), schema)
         try:
             yield writer
             if not writer.rows:
                 self.remove(stage, part)
                 return
             writer.close()
+            writer.bytes = target.stat().st_size
             if self._local:
-                Path(target).replace(path)
-            writer.bytes = int(self._fs.size(path))
+                target.replace(path)
+            else:
+                self._fs.put_file(str(target), path)
         finally:
             writer.abandon()
-            if self._local:
-                Path(target).unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
 
     def repositories(self, stage: str) -> list[tuple[str, str]]:
         """(tenant, repository) of everything the stage holds."""
@@ -166,13 +174,13 @@ class Lake:
         return True
 
     def _folder(self, stage: str, tenant: str, repository: str) -> str:
-        return f"{self._root}/{stage}/{quote(tenant, safe='')}/{quote(repository, safe='')}"
+        return f"{self._root}/{stage}/{_folder_name(tenant)}/{_folder_name(repository)}"
 
     def _names(self, folder: str) -> list[str]:
         if self._local:
             try:
                 return [entry.name for entry in Path(folder).iterdir()]
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return []
         self._fs.invalidate_cache(folder)
         try:
@@ -180,10 +188,16 @@ class Lake:
         except FileNotFoundError:
             return []
 
-    def _sink(self, target: str) -> Any:
-        if self._local:
-            Path(target).parent.mkdir(parents=True, exist_ok=True)
-        return self._fs.open(target, "wb")
-
     def _open(self, path: str) -> Any:
         return Path(path).open("rb") if self._local else self._fs.open(path, "rb")
+
+
+def _new_file(path: Path) -> Any:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("wb")
+
+
+def _folder_name(name: str) -> str:
+    """A name as one folder, whatever is in it; `..` must not lead out of the lake."""
+    quoted = quote(name, safe="")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted

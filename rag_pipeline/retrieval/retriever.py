@@ -41,9 +41,11 @@ class Retriever:
             embedder.close()
 
 
-def embedder_of(space: EmbeddingSpace, *, settings: Embedding, environ: Mapping[str, str]) -> Embedder:
+def embedder_of(
+    space: EmbeddingSpace, *, settings: Embedding, environ: Mapping[str, str], make: Callable[..., Embedder] = make_embedder
+) -> Embedder:
     """The embedder that made a space's vectors, whichever model the settings name by now."""
     wanted: dict[str, object] = {"provider": space.provider, "model": space.model}
     if settings.dimensions is not None:
         wanted["dimensions"] = space.dimensions
-    return make_embedder(settings.model_copy(update=wanted), environ=environ)
+    return make(settings.model_copy(update=wanted), environ=environ)

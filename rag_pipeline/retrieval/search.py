@@ -6,6 +6,7 @@ scan that finds fewer than k is repeated exactly, so that k rows come back whene
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from rag_pipeline.model import EmbeddingSpace, SearchHit
 
 _EXACT_UP_TO = 10_000  # chunks; DESIGN §6: exact over 2,000 rows takes 2 ms, the graph with a 1 % filter 14 ms
 MAX_K = 200
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL refuses such text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +62,10 @@ def search(
     }  # fmt: skip
     statements = queries("search")
     with connection.transaction():
+        connection.execute(statements["snapshot"])
         connection.execute(
             statements["enter"],
-            {"tenant": query.tenant, "scopes": ",".join(query.scopes), "ef_search": str(max(40, 2 * query.k))},
+            {"tenant": query.tenant, "scopes": list(query.scopes), "ef_search": str(max(40, 2 * query.k))},
         )
         nearest = _nearest(connection, values, space)
         rows = {row[0]: row for row in connection.execute(statements["hits"], {"ids": [id_ for id_, _ in nearest]})}
@@ -76,6 +79,10 @@ def _check(query: SearchQuery) -> None:
         raise ConfigError("a search needs a tenant: name one with --tenant")
     if not 1 <= query.k <= MAX_K:
         raise ConfigError(f"k is {query.k}: choose a number of hits from 1 to {MAX_K}")
+    words = (query.tenant, query.repository, query.source_type, query.language, query.path_prefix, *query.scopes)
+    for word in words:
+        if word and _UNSTORABLE.search(word):
+            raise ConfigError(f"{word!r} holds a character that no name in the index has: look for something else")
 
 
 def _nearest(connection: Connection, values: dict[str, Any], space: EmbeddingSpace) -> list[tuple[UUID, float]]:

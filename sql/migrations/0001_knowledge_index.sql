@@ -3,6 +3,17 @@
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
+DO $$
+DECLARE
+    present text := (SELECT extversion FROM pg_extension WHERE extname = 'vector');
+BEGIN
+    IF string_to_array(substring(present FROM '^\d+\.\d+'), '.')::integer[] < '{0,8}' THEN
+        RAISE EXCEPTION 'pgvector is at version %: ALTER EXTENSION vector UPDATE may be all it needs', present
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+END
+$$;
+
 -- The role that queries run under: it owns nothing and sees only its tenant's rows.
 DO $$
 BEGIN
@@ -13,13 +24,22 @@ EXCEPTION
     WHEN duplicate_object OR unique_violation THEN NULL; -- another database of this cluster was first
 END
 $$;
+-- Queries become the reader; since PostgreSQL 16 the right to create a role does not include the right to become it.
+DO $$
+BEGIN
+    IF NOT pg_has_role(current_user, 'rag_reader',
+                       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
+        GRANT rag_reader TO CURRENT_USER;
+    END IF;
+END
+$$;
 GRANT USAGE ON SCHEMA rag TO rag_reader;
 
 -- Whether the query that runs may see a row. A session that names no tenant sees nothing.
 CREATE FUNCTION rag.visible(tenant_id text, scope text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN tenant_id = current_setting('rag.tenant_id', true)
-        AND (scope IS NULL OR scope = ANY (string_to_array(current_setting('rag.scopes', true), ',')));
+    RETURN tenant_id = nullif(current_setting('rag.tenant_id', true), '')
+        AND (scope IS NULL OR scope = ANY (nullif(current_setting('rag.scopes', true), '')::text[]));
 
 CREATE TABLE rag.documents (
     document_id       uuid PRIMARY KEY,        -- hash(tenant, source type, source id)
@@ -128,6 +148,7 @@ CREATE TABLE rag.ingestion_failures (
     stage           text NOT NULL,
     repository      text NOT NULL,
     day             date NOT NULL,
+    source_updated_at timestamptz NOT NULL,    -- of the state that failed: a newer one in the index settles it
     reason          text NOT NULL,
     attempts        integer NOT NULL DEFAULT 1,
     first_failed_at timestamptz NOT NULL DEFAULT now(),

@@ -26,18 +26,26 @@ WHERE present.fingerprint <> excluded.fingerprint;
 
 -- name: record_failure
 INSERT INTO rag.ingestion_failures AS present
-    (tenant_id, source_type, source_id, stage, repository, day, reason, first_failed_at, last_failed_at)
-VALUES (%(tenant)s, %(source_type)s, %(source_id)s, %(stage)s, %(repository)s, %(day)s, %(reason)s, %(now)s, %(now)s)
+    (tenant_id, source_type, source_id, stage, repository, day, source_updated_at, reason, first_failed_at, last_failed_at)
+VALUES (%(tenant)s, %(source_type)s, %(source_id)s, %(stage)s, %(repository)s, %(day)s, %(source_updated_at)s, %(reason)s,
+        %(now)s, %(now)s)
 ON CONFLICT (tenant_id, source_type, source_id, stage) DO UPDATE SET
     repository = excluded.repository, day = excluded.day, reason = excluded.reason,
+    source_updated_at = excluded.source_updated_at,
     attempts = CASE WHEN present.resolved_at IS NULL THEN present.attempts + 1 ELSE 1 END,
     first_failed_at = CASE WHEN present.resolved_at IS NULL THEN present.first_failed_at ELSE excluded.first_failed_at END,
-    last_failed_at = excluded.last_failed_at, resolved_at = NULL;
+    last_failed_at = excluded.last_failed_at, resolved_at = NULL
+WHERE excluded.source_updated_at >= present.source_updated_at;
 
 -- name: resolve_failures
-UPDATE rag.ingestion_failures SET resolved_at = %(now)s
-WHERE stage = %(stage)s AND resolved_at IS NULL AND day BETWEEN %(first)s AND %(last)s
-  AND last_failed_at < %(now)s;
+-- What failed in these days and was not recorded again by this run has succeeded; what the index holds in a newer state
+-- is settled by it.
+UPDATE rag.ingestion_failures AS f SET resolved_at = %(now)s
+WHERE f.resolved_at IS NULL
+  AND ((f.stage = %(stage)s AND f.day BETWEEN %(first)s AND %(last)s AND f.last_failed_at < %(now)s)
+       OR EXISTS (SELECT FROM rag.documents AS d
+                  WHERE d.tenant_id = f.tenant_id AND d.source_type = f.source_type AND d.source_id = f.source_id
+                    AND d.source_updated_at > f.source_updated_at));
 
 -- name: failing_days
 SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL ORDER BY day;

@@ -1,8 +1,12 @@
+-- name: snapshot
+-- The statements of one search see one state: a chunk that was found is there when its text is fetched.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
 -- name: enter
 -- Everything below runs as the reader, who owns nothing and sees one tenant; all of it ends with the transaction.
 SELECT set_config('role', 'rag_reader', true),
        set_config('rag.tenant_id', %(tenant)s, true),
-       set_config('rag.scopes', %(scopes)s, true),
+       set_config('rag.scopes', %(scopes)s::text[]::text, true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', %(ef_search)s, true);
 

@@ -18,6 +18,10 @@ WITH created AS (
 )
 SELECT rag.create_vector_table(space_id, dimensions) FROM created;
 
+-- name: lock
+-- Two promotions at once would both find the same space active. Readers are not held up.
+LOCK TABLE rag.embedding_spaces IN SHARE ROW EXCLUSIVE MODE;
+
 -- name: retire_active
 UPDATE rag.embedding_spaces SET status = 'retired' WHERE status = 'active' AND space_id <> %(space)s;
 
@@ -29,6 +33,9 @@ SELECT EXISTS (
     SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
     WHERE i.indrelid = to_regclass(%(table)s) AND a.amname = 'hnsw' AND i.indisvalid
 );
+
+-- name: lock_vectors
+LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: build_graph
 CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfvec_cosine_ops)

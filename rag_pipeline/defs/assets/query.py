@@ -5,7 +5,7 @@ from pydantic import Field
 
 from rag_pipeline.answering.extractive import answer
 from rag_pipeline.defs.failures import stage_errors
-from rag_pipeline.defs.metadata import Result, table
+from rag_pipeline.defs.metadata import Result, cell, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.model import SearchHit
 from rag_pipeline.retrieval.search import SearchQuery
@@ -48,7 +48,7 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
                 "question": config.question,
                 "hits": dg.MetadataValue.int(len(hits)),
                 "best_score": dg.MetadataValue.float(round(hits[0].score, 4) if hits else 0.0),
-                "results": table(("#", "score", "where", "title", "text"), [_row(hit) for hit in hits]),
+                "results": table(("#", "score", "where", "text"), [_row(hit) for hit in hits]),
                 "links": dg.MetadataValue.md("\n".join(f"{hit.rank}. [{hit.location}]({hit.url})" for hit in hits)),
                 "answer": dg.MetadataValue.md(_fenced(found.text)),
             }
@@ -58,7 +58,8 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def _row(hit: SearchHit) -> tuple[object, ...]:
-    return (hit.rank, f"{hit.score:.3f}", f"{hit.repository} {hit.location}", hit.title, hit.text)
+    # The UI shows short Markdown in place, and hides longer behind a click.
+    return (hit.rank, f"{hit.score:.3f}", hit.location, cell(hit.text, limit=90))
 
 
 def _fenced(text: str) -> str:

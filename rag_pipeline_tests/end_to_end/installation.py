@@ -1,0 +1,168 @@
+"""A whole installation for one test: settings, lake, database, a Dagster instance, a clock, and a model made of words."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import psycopg
+
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.definitions import REFRESH_JOB, build_defs
+from rag_pipeline.embedding import EmbeddedBatch
+from rag_pipeline.index.database import connected
+from rag_pipeline.index.spaces import find_space
+from rag_pipeline.model import DayRange
+from rag_pipeline.progress import silent
+from rag_pipeline.refresh import plan
+from rag_pipeline.settings import Settings
+
+_DIMENSIONS = 64
+
+
+class WordEmbedder:
+    """Each word is a direction: texts that share words are near. Deterministic, instant, and counts what it is given."""
+
+    provider = "local"
+    recipe = "words/v1"
+    model_seconds = 0.0
+
+    def __init__(self, model: str = "words", dimensions: int = _DIMENSIONS) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self.embedded: list[str] = []
+        self.calls = 0
+        self.refuse: set[str] = set()
+        self.fail_after: int | None = None
+
+    def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
+        self.calls += 1
+        for start in range(0, len(texts), 8):
+            if self.fail_after is not None and len(self.embedded) >= self.fail_after:
+                raise KeyboardInterrupt
+            part = range(start, min(start + 8, len(texts)))
+            failures = [(i, "refused") for i in part if any(word in texts[i] for word in self.refuse)]
+            good = [i for i in part if i not in dict(failures)]
+            self.embedded += [texts[i] for i in good]
+            vectors = np.array([self.embed_query(texts[i]) for i in good], dtype=np.float32)
+            yield EmbeddedBatch(
+                indices=good,
+                vectors=vectors.reshape(len(good), -1) if good else np.empty((0, self.dimensions), dtype=np.float32),
+                tokens=sum(self.count_tokens([texts[i] for i in good])),
+                failures=failures,
+            )
+
+    def embed_query(self, text: str) -> np.ndarray[Any, Any]:
+        vector = np.full(self.dimensions, 0.01, dtype=np.float32)
+        for word in re.findall(r"\w+", text.lower()):
+            vector[zlib.crc32(word.encode()) % self.dimensions] += 1.0
+        return vector / np.linalg.norm(vector)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Installation:
+    """One tenant's pipeline from git to index, driven through Dagster as a user would."""
+
+    home: Path
+    database: str
+    repositories: Sequence[Mapping[str, Any]]
+    start_date: date = date(2024, 1, 1)
+    embedder: WordEmbedder = field(default_factory=WordEmbedder)
+    now: datetime = datetime(2024, 1, 31, 12, tzinfo=UTC)
+    instance: dg.DagsterInstance | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        repositories = [{"tenant": "default", **repository} for repository in self.repositories]
+        return Settings.model_validate({
+            "repositories": repositories, "start_date": self.start_date, "home": self.home,
+            "database_url": self.database, "chunking": {"max_tokens": 60, "min_tokens": 8}, **self.more,
+        })  # fmt: skip
+
+    def pipeline(self) -> Pipeline:
+        return Pipeline(
+            settings=self.settings, environ={}, clock=self._tick, watch=silent,
+            make_embedder=lambda settings, environ: self.embedder,
+        )  # fmt: skip
+
+    def run(self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = ()) -> Pipeline:
+        """One run over a day or a range; fails the test when the run fails."""
+        result, pipeline = self.try_run(first, last, select=select)
+        assert result.success, [event.message for event in result.all_events if event.is_failure]
+        return pipeline
+
+    def try_run(
+        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = ()
+    ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
+        pipeline = self.pipeline()
+        job = build_defs(self.settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
+        tags = {"dagster/partition": str(first)}
+        if last is not None and str(last) != str(first):
+            tags = {
+                "dagster/asset_partition_range_start": str(first),
+                "dagster/asset_partition_range_end": str(last),
+            }
+        instance = self.instance or dg.DagsterInstance.ephemeral()
+        result = job.execute_in_process(
+            instance=instance, tags=tags, raise_on_error=False,
+            asset_selection=[dg.AssetKey(name) for name in select] or None,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        )  # fmt: skip
+        return result, pipeline
+
+    def refresh(self) -> list[Pipeline]:
+        """What `rag-pipeline materialize` does without days: whatever the index has not seen."""
+        return [self.run(days.first, days.last) for days in self.planned()]
+
+    def planned(self) -> Sequence[DayRange]:
+        with connected(self.database) as connection:
+            space = find_space(
+                connection, provider=self.embedder.provider, model=self.embedder.model, recipe=self.embedder.recipe,
+                dimensions=self.embedder.dimensions,
+            )  # fmt: skip
+            return plan(self.settings, connection=connection, space=space, now=self._tick()).ranges
+
+    def documents(self, *, tenant: str = "default") -> dict[str, list[str]]:
+        """What the index shows: chunk texts in order, by source id, of everything that is not deleted."""
+        with psycopg.connect(self.database) as connection:
+            rows = connection.execute(
+                "SELECT d.source_id, c.text FROM rag.documents d LEFT JOIN rag.chunks c USING (document_id)"
+                " WHERE NOT d.deleted AND d.tenant_id = %s ORDER BY d.source_id, c.position",
+                (tenant,),
+            ).fetchall()
+        found: dict[str, list[str]] = {}
+        for source_id, text in rows:
+            found.setdefault(source_id, []).extend([text] if text is not None else [])
+        return found
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of the index that a run may write, with the transaction that wrote it."""
+        tables = ("documents", "chunks", "embedding_spaces", "vectors_1", "source_progress", "stored_parts")
+        with psycopg.connect(self.database) as connection:
+            return {
+                table: connection.execute(
+                    psycopg.sql.SQL("SELECT xmin::text, t::text FROM rag.{} t ORDER BY 2").format(
+                        psycopg.sql.Identifier(table)
+                    )
+                ).fetchall()
+                for table in tables
+            }
+
+    def _tick(self) -> datetime:
+        # Real clocks move between two looks at them.
+        self.now += timedelta(seconds=1)
+        return self.now

@@ -1,0 +1,197 @@
+-- The data model, to be read in one sitting. The files in sql/migrations build it; a test proves that both are the same.
+--
+--   documents ──< chunks ──(text_hash, tenant_id)── vectors_N    one vector table per embedding space
+--                                                      │
+--   embedding_spaces ──────────────────────────────────┘
+--     └──< source_progress, stored_parts     what the pipeline remembers of its own work
+--   ingestion_failures                       what it could not process
+--
+-- Identity is computed, never numbered: the same source item has the same document_id on every machine, and the same
+-- text the same text_hash. So the same work done twice, or in another order, ends in the same rows.
+
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE SCHEMA rag;
+
+-- Who may see what --------------------------------------------------------------------------------------------------
+
+-- Queries run under this role: it owns nothing, writes nothing, and sees one tenant at a time. The role that
+-- migrates owns the tables and is a member of it. A role belongs to the whole server, so it may be there already.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rag_reader') THEN
+        CREATE ROLE rag_reader NOLOGIN;
+    END IF;
+END
+$$;
+GRANT USAGE ON SCHEMA rag TO rag_reader;
+
+-- The predicate of every policy. A transaction names its tenant and scopes before it reads:
+--     SET LOCAL ROLE rag_reader; SET LOCAL rag.tenant_id = 'acme'; SET LOCAL rag.scopes = '{user:ada}';
+-- One that names no tenant sees nothing; a row with a scope is seen only by those who name that scope.
+CREATE FUNCTION rag.visible(tenant_id text, scope text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN tenant_id = nullif(current_setting('rag.tenant_id', true), '')
+        AND (scope IS NULL OR scope = ANY (nullif(current_setting('rag.scopes', true), '')::text[]));
+
+-- Knowledge ---------------------------------------------------------------------------------------------------------
+
+-- One row per thing in a source: a file, an issue with its thread, a dropped document. What was deleted keeps its row.
+CREATE TABLE rag.documents (
+    document_id       uuid PRIMARY KEY,        -- hash(tenant, source type, source id)
+    tenant_id         text NOT NULL,
+    source_type       text NOT NULL,           -- docs, code, ...
+    source_id         text NOT NULL,           -- repository:path for files
+    repository        text NOT NULL,
+    scope             text,                    -- user:..., visitor:..., contact:...; NULL: all of the tenant
+    path              text,
+    language          text,
+    title             text,
+    url               text,                    -- for people, without a fragment
+    anchor            text,                    -- fragment template for lines: {start}, {end}
+    metadata          jsonb NOT NULL DEFAULT '{}',
+    content_hash      uuid NOT NULL,
+    fingerprint       text NOT NULL,           -- of the cleaning and chunking that made its chunks
+    state_hash        uuid NOT NULL,           -- of all that the index shows of it: equal means nothing to write
+    source_updated_at timestamptz NOT NULL,    -- with observed_at: which of two states is newer; the newer one stays
+    observed_at       timestamptz NOT NULL,
+    deleted           boolean NOT NULL DEFAULT false, -- a tombstone stays, so that a late backfill cannot resurrect the dead
+    indexed_at        timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (tenant_id, source_type, source_id)
+);
+CREATE INDEX documents_live ON rag.documents (tenant_id, repository, source_type) WHERE NOT deleted;
+
+-- Spans of a document that can stand alone: what is embedded, found and cited. They change with their document, in
+-- one transaction; a chunk whose text stays keeps its id, and with it its vector.
+CREATE TABLE rag.chunks (
+    chunk_id     uuid PRIMARY KEY,             -- hash(document, text, occurrence)
+    document_id  uuid NOT NULL REFERENCES rag.documents ON DELETE CASCADE,
+    tenant_id    text NOT NULL,
+    scope        text,
+    position     integer NOT NULL,             -- order in the document, from 0
+    text         text NOT NULL,
+    text_hash    uuid NOT NULL,                -- key of its vector in every embedding space
+    heading_path text[] NOT NULL,              -- headings, or enclosing symbols of code, outermost first
+    start_char   integer NOT NULL,             -- in the cleaned text
+    end_char     integer NOT NULL,
+    start_line   integer NOT NULL,             -- in the source, from 1, inclusive
+    end_line     integer NOT NULL,
+    tokens       integer NOT NULL              -- of the embedding model
+);
+CREATE INDEX chunks_document ON rag.chunks (document_id, position);
+CREATE INDEX chunks_text_hash ON rag.chunks (text_hash, tenant_id);
+
+-- Vectors -----------------------------------------------------------------------------------------------------------
+
+-- All vectors that may be compared with each other. A new model gets a new space beside the active one.
+CREATE TABLE rag.embedding_spaces (
+    space_id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    provider     text NOT NULL,
+    model        text NOT NULL,
+    dimensions   integer NOT NULL CHECK (dimensions BETWEEN 1 AND 4000),
+    recipe       text NOT NULL,                -- how a text is made into the model's input
+    status       text NOT NULL DEFAULT 'building' CHECK (status IN ('building', 'active', 'retired')),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    activated_at timestamptz,
+    UNIQUE (provider, model, dimensions, recipe)
+);
+CREATE UNIQUE INDEX embedding_spaces_one_active ON rag.embedding_spaces (status) WHERE status = 'active';
+
+-- Makes the narrow vector table of a space, so that writing text or metadata never touches the graph.
+CREATE FUNCTION rag.create_vector_table(space_id integer, dimensions integer) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format(
+        'CREATE TABLE rag.vectors_%s (
+             text_hash uuid NOT NULL,
+             tenant_id text NOT NULL,
+             embedding halfvec(%s) NOT NULL,
+             PRIMARY KEY (text_hash, tenant_id)
+         )', space_id, dimensions);
+    EXECUTE format('ALTER TABLE rag.vectors_%s ALTER COLUMN embedding SET STORAGE PLAIN', space_id);
+    EXECUTE format('ALTER TABLE rag.vectors_%s ENABLE ROW LEVEL SECURITY', space_id);
+    EXECUTE format('CREATE POLICY tenant ON rag.vectors_%s FOR SELECT TO rag_reader USING (rag.visible(tenant_id, NULL))', space_id);
+    EXECUTE format('GRANT SELECT ON rag.vectors_%s TO rag_reader', space_id);
+END
+$$;
+
+-- For space 1 with 384 dimensions that is
+--
+--     CREATE TABLE rag.vectors_1 (
+--         text_hash uuid NOT NULL,            -- of chunks.text: equal texts share one vector
+--         tenant_id text NOT NULL,            -- a vector is visible to the tenants that have its text
+--         embedding halfvec(384) NOT NULL,    -- STORAGE PLAIN: in the row, never compressed
+--         PRIMARY KEY (text_hash, tenant_id)
+--     );
+--
+-- and, after its first bulk load (rag_pipeline.index.spaces), kept up row by row from then on:
+--
+--     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)
+--         WITH (m = 16, ef_construction = 100);
+
+-- What the pipeline remembers of its own work -----------------------------------------------------------------------
+
+-- How far a source has been indexed without a gap, and under which settings.
+CREATE TABLE rag.source_progress (
+    tenant_id   text NOT NULL,
+    repository  text NOT NULL,
+    source      text NOT NULL,                 -- git, ...
+    position    text NOT NULL,                 -- a commit for git
+    position_at timestamptz NOT NULL,
+    fingerprint text NOT NULL,
+    space_id    integer NOT NULL REFERENCES rag.embedding_spaces ON DELETE CASCADE,
+    updated_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, repository, source, space_id)
+);
+
+-- Lake parts that a stage has stored in this database: an unchanged part costs one look-up.
+CREATE TABLE rag.stored_parts (
+    stage       text NOT NULL,                 -- embeddings or knowledge_index
+    tenant_id   text NOT NULL,
+    repository  text NOT NULL,
+    day         date NOT NULL,
+    space_id    integer NOT NULL REFERENCES rag.embedding_spaces ON DELETE CASCADE,
+    fingerprint text NOT NULL,
+    stored_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (space_id, stage, tenant_id, repository, day)
+);
+
+-- Items that could not be processed: never lost, retried by the next run.
+CREATE TABLE rag.ingestion_failures (
+    tenant_id       text NOT NULL,
+    source_type     text NOT NULL,
+    source_id       text NOT NULL,
+    stage           text NOT NULL,
+    repository      text NOT NULL,
+    day             date NOT NULL,
+    source_updated_at timestamptz NOT NULL,    -- of the state that failed: a newer one in the index settles it
+    reason          text NOT NULL,
+    attempts        integer NOT NULL DEFAULT 1,
+    first_failed_at timestamptz NOT NULL DEFAULT now(),
+    last_failed_at  timestamptz NOT NULL DEFAULT now(),
+    resolved_at     timestamptz,               -- NULL: still in quarantine
+    PRIMARY KEY (tenant_id, source_type, source_id, stage)
+);
+CREATE INDEX ingestion_failures_open ON rag.ingestion_failures (tenant_id, repository, day) WHERE resolved_at IS NULL;
+
+-- Which migrations this database has; made by rag_pipeline.index.migrations before the first of them.
+CREATE TABLE rag.schema_migrations (
+    version    integer PRIMARY KEY,
+    name       text NOT NULL,
+    checksum   text NOT NULL,                  -- SHA-256 of the file: an applied migration is never edited
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Row-level security ------------------------------------------------------------------------------------------------
+
+-- On every table; the reader gets policies and grants only where queries need them, so of all others it sees nothing.
+ALTER TABLE rag.documents ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.chunks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.embedding_spaces ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.source_progress ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.stored_parts ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.ingestion_failures ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.schema_migrations ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON rag.documents FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
+CREATE POLICY tenant ON rag.chunks FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
+CREATE POLICY everyone ON rag.embedding_spaces FOR SELECT TO rag_reader USING (true);
+GRANT SELECT ON rag.documents, rag.chunks, rag.embedding_spaces TO rag_reader;
