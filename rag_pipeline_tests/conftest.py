@@ -12,18 +12,17 @@ import pytest
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.migrations import migrate
+from rag_pipeline_tests.embedded.servers import temporary_postgres
 from rag_pipeline_tests.git_repository import GitRepository
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def server() -> Iterator[EmbeddedPostgres]:
     """One embedded PostgreSQL for each test process."""
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), durable=False)
-    server.start()
-    yield server
-    server.stop()
+    with temporary_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@
 -- Identity is computed, never numbered: the same source item has the same document_id on every machine, and the same
 -- text the same text_hash. So the same work done twice, or in another order, ends in the same rows.
 
-CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 CREATE SCHEMA rag;
 
 -- Who may see what --------------------------------------------------------------------------------------------------
@@ -55,9 +55,11 @@ CREATE TABLE rag.documents (
     source_updated_at timestamptz NOT NULL,    -- with observed_at: which of two states is newer; the newer one stays
     observed_at       timestamptz NOT NULL,
     deleted           boolean NOT NULL DEFAULT false, -- a tombstone stays, so that a late backfill cannot resurrect the dead
-    indexed_at        timestamptz NOT NULL DEFAULT now(),
-    UNIQUE (tenant_id, source_type, source_id)
+    indexed_at        timestamptz NOT NULL DEFAULT now()
 );
+-- Unique already, by document_id. A second unique index would make two writers of a new document collide, because
+-- ON CONFLICT waits for the other at one index only.
+CREATE INDEX documents_source ON rag.documents (tenant_id, source_type, source_id);
 CREATE INDEX documents_live ON rag.documents (tenant_id, repository, source_type) WHERE NOT deleted;
 
 -- Spans of a document that can stand alone: what is embedded, found and cited. They change with their document, in

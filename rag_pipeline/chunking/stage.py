@@ -58,5 +58,6 @@ def _chunks(
 def _failure(document: Document, error: Exception) -> Failure:
     return Failure(
         tenant=document.tenant, source_type=document.source_type, source_id=document.source_id, stage=STAGE,
-        repository=document.repository, day=document.day, source_updated_at=document.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
+        repository=document.repository, day=document.day,
+        source_updated_at=document.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
     )  # fmt: skip

@@ -19,7 +19,8 @@ from rag_pipeline.model import DayRange, SearchHit
 from rag_pipeline.settings import Settings, load_settings
 
 app = typer.Typer(
-    name="rag-pipeline", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    name="rag-pipeline", no_args_is_help=True, add_completion=False,
+    pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip

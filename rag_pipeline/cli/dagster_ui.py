@@ -58,5 +58,6 @@ def require_free_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise UserError(
-                f"port {port} on {host} cannot be used ({error.strerror}): stop what listens there, or choose another with --port"
+                f"port {port} on {host} cannot be used ({error.strerror}): "
+                "stop what listens there, or choose another with --port"
             ) from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_pipeline.embedded import EmbeddedPostgres
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.index.database import sibling_url
 from rag_pipeline.settings import Settings
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -50,16 +50,9 @@ def dagster_home(settings: Settings, *, environ: Mapping[str, str] = os.environ)
 
 
 def dagster_postgres_url(settings: Settings, *, environ: Mapping[str, str] = os.environ) -> str:
-    """The address of Dagster's own database.
-
-    Raises:
-        ConfigError: DATABASE_URL names a server, but nothing says where Dagster's storage is.
-    """
+    """The address of Dagster's own database: as set, else `dagster` on the server of the knowledge database."""
     if environ.get("DAGSTER_POSTGRES_URL"):
         return environ["DAGSTER_POSTGRES_URL"]
     if settings.database_url is None:
         return EmbeddedPostgres(settings.home).dagster_url()
-    raise ConfigError(
-        "DATABASE_URL is set, so no database is started here: set DAGSTER_POSTGRES_URL too, to a second database for "
-        "Dagster's storage, such as postgresql+psycopg2://user:password@host:5432/dagster"
-    )
+    return sibling_url(settings.database_url, database="dagster")

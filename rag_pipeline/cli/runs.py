@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError, RagPipelineError
-from rag_pipeline.index.database import connected
+from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.spaces import find_space
 from rag_pipeline.model import DayRange
@@ -55,6 +55,8 @@ def prepare(settings: Settings) -> str:
     """A running, migrated database; its address."""
     url = database_url(settings)
     migrate(url)
+    if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
+        ensure_database(url, database="dagster")
     return url
 
 
@@ -122,12 +124,10 @@ def print_summary(summary: Summary) -> None:
         rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
     rows.append(("seconds", "  ".join(f"{stage} {s:.2f}" for stage, s in summary.seconds.items())))
     own = sum(summary.seconds.values())
-    rows.append(
-        (
-            "",
-            f"stages {own:.2f}, of which the model {summary.model_seconds:.2f}; the whole run {summary.total_seconds:.2f}",
-        )
+    shares = (
+        f"stages {own:.2f}, of which the model {summary.model_seconds:.2f}; the whole run {summary.total_seconds:.2f}"
     )
+    rows.append(("", shares))
     out.print(rows_table("", ("summary", ""), rows))
 
 

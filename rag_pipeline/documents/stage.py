@@ -48,5 +48,6 @@ def _documents(lake: Lake, part: Part, inputs: Sequence[str], failures: list[Fai
 def _failure(item: SourceItem, error: Exception) -> Failure:
     return Failure(
         tenant=item.tenant, source_type=item.source_type, source_id=item.source_id, stage=STAGE,
-        repository=item.repository, day=item.day, source_updated_at=item.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
+        repository=item.repository, day=item.day,
+        source_updated_at=item.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
     )  # fmt: skip

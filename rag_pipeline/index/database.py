@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg import sql
 from psycopg.rows import TupleRow
 
 from rag_pipeline.errors import DatabaseUnavailable
+from rag_pipeline.index.sql_files import queries
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 
@@ -36,7 +39,10 @@ def connect(url: str) -> Connection:
             "Check that it runs and that DATABASE_URL is right (`rag-pipeline status` shows what is used)"
         ) from error
     except psycopg.ProgrammingError as error:
-        raise DatabaseUnavailable(f"DATABASE_URL is not a PostgreSQL address: {_first_line(error)}") from error
+        # libpq repeats the address, and with it the password.
+        raise DatabaseUnavailable(
+            "DATABASE_URL is not a PostgreSQL address: write it as postgresql://user:password@host:5432/database"
+        ) from error
     return connection
 
 
@@ -61,6 +67,44 @@ def connected(url: str) -> Iterator[Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def sibling_url(url: str, *, database: str) -> str:
+    """The address of another database on the same server, as SQLAlchemy with psycopg2 wants it.
+
+    SQLAlchemy 2.1 reads `postgresql://` as psycopg 3, with which Dagster's event log cannot listen for notifications.
+    """
+    parts = dict(_parts(url))
+    user, password = (quote(str(parts.pop(name, "")), safe="") for name in ("user", "password"))
+    parts.pop("dbname", None)
+    host, port = str(parts.pop("host", "")), str(parts.pop("port", ""))
+    if host.startswith("/") or "," in host:
+        # A socket folder, or several hosts, stand behind the question mark.
+        parts |= {"host": host} | ({"port": port} if port else {})
+        host = port = ""
+    login = user + (f":{password}" if password else "") + ("@" if user else "")
+    options = f"?{urlencode(parts)}" if parts else ""
+    return f"postgresql+psycopg2://{login}{host}{f':{port}' if port else ''}/{quote(database)}{options}"
+
+
+def ensure_database(url: str, *, database: str) -> None:
+    """Create another database on the same server unless it is there.
+
+    Raises:
+        DatabaseUnavailable: it is missing and this user may not create it.
+    """
+    with connect(url) as connection:
+        if connection.execute(queries("database")["exists"], {"name": database}).fetchone():
+            return
+        try:
+            connection.execute(sql.SQL(queries("database")["create"]).format(name=sql.Identifier(database)))
+        except psycopg.errors.DuplicateDatabase:
+            return
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise DatabaseUnavailable(
+                f"the server at {describe(url)} has no database {database!r} and this user may not create it: "
+                "create it, or set DAGSTER_POSTGRES_URL to one that exists"
+            ) from error
 
 
 def describe(url: str) -> str:

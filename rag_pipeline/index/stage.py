@@ -122,7 +122,8 @@ def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> boo
     failures.append(
         Failure(
             tenant=d.tenant, source_type=d.source_type, source_id=d.source_id, stage=STAGE,
-            repository=d.repository, day=d.day, source_updated_at=d.source_updated_at, reason=reason,
+            repository=d.repository, day=d.day,
+        source_updated_at=d.source_updated_at, reason=reason,
         )
     )  # fmt: skip
     return False

@@ -42,7 +42,11 @@ class Retriever:
 
 
 def embedder_of(
-    space: EmbeddingSpace, *, settings: Embedding, environ: Mapping[str, str], make: Callable[..., Embedder] = make_embedder
+    space: EmbeddingSpace,
+    *,
+    settings: Embedding,
+    environ: Mapping[str, str],
+    make: Callable[..., Embedder] = make_embedder,
 ) -> Embedder:
     """The embedder that made a space's vectors, whichever model the settings name by now."""
     wanted: dict[str, object] = {"provider": space.provider, "model": space.model}

@@ -1,7 +1,8 @@
 -- The knowledge index: documents, their chunks, embedding spaces, and what the pipeline remembers of its own work.
 -- Applied inside one transaction by rag_pipeline.index.migrations. Never edit an applied migration: add the next one.
 
-CREATE EXTENSION IF NOT EXISTS vector;
+-- Not in `rag`: others who use this database may want it too.
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
 DO $$
 DECLARE
@@ -60,9 +61,11 @@ CREATE TABLE rag.documents (
     source_updated_at timestamptz NOT NULL,    -- with observed_at: which of two states is newer
     observed_at       timestamptz NOT NULL,
     deleted           boolean NOT NULL DEFAULT false, -- a tombstone stays, so that a late backfill cannot resurrect the dead
-    indexed_at        timestamptz NOT NULL DEFAULT now(),
-    UNIQUE (tenant_id, source_type, source_id)
+    indexed_at        timestamptz NOT NULL DEFAULT now()
 );
+-- Unique already, by document_id. A second unique index would make two writers of a new document collide, because
+-- ON CONFLICT waits for the other at one index only.
+CREATE INDEX documents_source ON rag.documents (tenant_id, source_type, source_id);
 CREATE INDEX documents_live ON rag.documents (tenant_id, repository, source_type) WHERE NOT deleted;
 
 CREATE TABLE rag.chunks (

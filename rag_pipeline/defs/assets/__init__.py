@@ -1,4 +1,4 @@
-"""Asset definitions, a module per stage. Assets wire: they call a stage, quarantine its failures and report metadata."""
+"""Asset definitions, a module per stage. Assets wire: they call a stage, quarantine failures and report metadata."""
 
 from rag_pipeline.defs.assets.index import knowledge_index_asset
 from rag_pipeline.defs.assets.knowledge import chunks_asset, documents_asset, embeddings_asset

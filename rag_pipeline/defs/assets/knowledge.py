@@ -35,8 +35,8 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "documents"},
         code_version=CLEANING_VERSION,
         description=(
-            "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks and "
-            "HTML reduced to their text. Tombstones pass through, so that deletions reach the index."
+            "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks "
+            "and HTML reduced to their text. Tombstones pass through, so that deletions reach the index."
         ),
     )  # fmt: skip
     def documents(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
@@ -58,10 +58,11 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=["documents"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
-        group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"}, code_version=CHUNKING_VERSION,
+        group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"},
+        code_version=CHUNKING_VERSION,
         description=(
-            "Documents cut into spans that can stand alone: prose along headings and paragraphs, code along definitions. "
-            "Cuts are anchored in the structure, so that an edit changes only the chunks it touches."
+            "Documents cut into spans that can stand alone: prose along headings and paragraphs, code along "
+            "definitions. Cuts are anchored in the structure, so that an edit changes only the chunks it touches."
         ),
     )  # fmt: skip
     def chunks(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:

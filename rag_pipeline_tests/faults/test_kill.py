@@ -1,0 +1,98 @@
+"""Killed at any moment, or run twice at once: a rerun ends in the same index as an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rag_pipeline.embedded import EmbeddedPostgres
+from rag_pipeline_tests.embedded.servers import temporary_home
+from rag_pipeline_tests.git_repository import GitRepository
+
+pytestmark = pytest.mark.slow
+COMMAND = [sys.executable, "-c", "from rag_pipeline.cli import main; main()", "up", "--once"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> GitRepository:
+    repository = GitRepository(tmp_path_factory.mktemp("faults") / "project")
+    for day in range(1, 9):
+        files = {
+            f"docs/page_{day}_{n}.md": "\n\n".join(
+                f"## Section {s}\n\nPage {n} of day {day} says in section {s} what matters about topic {day * n + s}."
+                for s in range(6)
+            )
+            for n in range(12)
+        }  # fmt: skip
+        repository.commit(f"2024-01-{day:02}T10:00", files)
+    return repository
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with temporary_home() as home:
+        yield home
+
+
+def start(project: GitRepository, home: Path) -> subprocess.Popen[bytes]:
+    environ = {**os.environ, "RAG_HOME": str(home), "RAG_REPO": str(project.path)}
+    return subprocess.Popen(
+        COMMAND, cwd=project.path.parent, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def index_of(home: Path) -> list[tuple[object, ...]]:
+    """Everything that queries can see, vectors included."""
+    server = EmbeddedPostgres(home)
+    server.start()
+    with psycopg.connect(server.url()) as connection:
+        return connection.execute(
+            "SELECT d.source_id, d.title, d.deleted, c.position, c.text, v.embedding::text"
+            " FROM rag.documents d LEFT JOIN rag.chunks c USING (document_id)"
+            " LEFT JOIN rag.vectors_1 v USING (text_hash) ORDER BY 1, 4"
+        ).fetchall()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(project: GitRepository) -> list[tuple[object, ...]]:
+    with temporary_home() as home:
+        assert start(project, home).wait(timeout=180) == 0
+        rows = index_of(home)
+    assert len(rows) > 100
+    assert all(row[5] for row in rows)
+    return rows
+
+
+@pytest.mark.parametrize("after_s", [1.5, 3.0, 4.5, 6.0, 8.0])
+def test_a_killed_run_converges_when_run_again(project, home, undisturbed, after_s):
+    process = start(project, home)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert start(project, home).wait(timeout=180) == 0
+    assert index_of(home) == undisturbed
+
+
+def test_a_killed_database_and_run_converge(project, home, undisturbed):
+    process = start(project, home)
+    time.sleep(5)
+    server = EmbeddedPostgres(home)
+    if server.is_running():
+        os.kill(int(server._pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+    assert process.wait(timeout=180) in (0, 1)
+    assert start(project, home).wait(timeout=180) == 0
+    assert index_of(home) == undisturbed
+
+
+def test_two_runs_at_once_give_the_same_index(project, home, undisturbed):
+    first, second = start(project, home), start(project, home)
+    assert (first.wait(timeout=240), second.wait(timeout=240)) == (0, 0)
+    assert index_of(home) == undisturbed
