@@ -1,4 +1,4 @@
-"""What most tests need: a real PostgreSQL with pgvector, an empty migrated database each, and repositories made to order."""
+"""What most tests need: a real PostgreSQL with pgvector, a migrated database each, and repositories made to order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def repository(tmp_path: Path) -> GitRepository:
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reaches a real service or another's database by what happens to be set."""
     for name in list(os.environ):
-        if name.startswith(("RAG_", "DAGSTER_")) and name != "RAG_TEST_DATA" or name.endswith("_API_KEY"):
+        if (name.startswith(("RAG_", "DAGSTER_")) and name != "RAG_TEST_DATA") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("DATABASE_URL", raising=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ def run_days(settings: Settings, ranges: Sequence[DayRange], *, select: str, wat
     summary = Summary()
     started = time.perf_counter()
     with dg.DagsterInstance.get() as instance:
+        _ensure_pools(instance)
         for days in ranges:
             pipeline = Pipeline(settings=settings, watch=watch)
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
@@ -129,6 +131,21 @@ def print_summary(summary: Summary) -> None:
     )
     rows.append(("", shares))
     out.print(rows_table("", ("summary", ""), rows))
+
+
+def _ensure_pools(instance: dg.DagsterInstance) -> None:
+    """Make the pools' limits before the first step asks for them.
+
+    Dagster makes them on first use, and a run fails when another makes the same one at that moment (1.13).
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_pipeline.defs.assets import POOLS
+
+    for pool in POOLS:
+        # The other one has made it: just what we wanted.
+        with contextlib.suppress(SQLAlchemyError):
+            instance.event_log_storage.initialize_concurrency_limit_to_default(pool)
 
 
 def _tags(days: DayRange) -> dict[str, str]:
@@ -196,4 +213,8 @@ def _reason(result: dg.ExecuteInProcessResult) -> BaseException:
         if data.error:
             cause = data.error.cause or data.error
             return RagPipelineError(f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}")
+    for event in result.all_events:
+        if event.is_job_failure and event.job_failure_data.error:
+            error = event.job_failure_data.error
+            return RagPipelineError(f"the run failed: {error.message.strip()}\n{error.to_string()}")
     return RagPipelineError("the run failed; look at it in the Dagster UI (`rag-pipeline dev`)")

@@ -8,11 +8,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from rag_pipeline.definitions import build_defs
 from rag_pipeline.defs import failures
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import cell, size, table
 from rag_pipeline.defs.partitions import daily_partitions
-from rag_pipeline.definitions import build_defs
 from rag_pipeline.errors import ConfigError, TooManyFailures, TransientError
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.settings import Settings

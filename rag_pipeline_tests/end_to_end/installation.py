@@ -1,4 +1,4 @@
-"""A whole installation for one test: settings, lake, database, a Dagster instance, a clock, and a model made of words."""
+"""A whole installation for one test: settings, lake, database, Dagster, a clock, and a model made of words."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import dagster as dg
 import numpy as np
 import psycopg
 
-from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.definitions import REFRESH_JOB, build_defs
+from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.index.database import connected
 from rag_pipeline.index.spaces import find_space
@@ -28,7 +28,7 @@ _DIMENSIONS = 64
 
 
 class WordEmbedder:
-    """Each word is a direction: texts that share words are near. Deterministic, instant, and counts what it is given."""
+    """Each word is a direction: texts that share words are near. Deterministic, instant, and remembers its texts."""
 
     provider = "local"
     recipe = "words/v1"

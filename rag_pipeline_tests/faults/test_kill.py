@@ -27,7 +27,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> GitRepository:
     for day in range(1, 9):
         files = {
             f"docs/page_{day}_{n}.md": "\n\n".join(
-                f"## Section {s}\n\nPage {n} of day {day} says in section {s} what matters about topic {day * n + s}."
+                f"## Section {s}\n\n"
+                + f"Page {n} of day {day} says in section {s} what matters about topic {day * n + s}. " * 4
                 for s in range(6)
             )
             for n in range(12)

@@ -5,7 +5,11 @@ from rag_pipeline.defs.assets.knowledge import chunks_asset, documents_asset, em
 from rag_pipeline.defs.assets.query import query_asset
 from rag_pipeline.defs.assets.raw import raw_git_assets
 
+POOLS = ("git", "embedding")
+"""Dagster's concurrency pools that the assets use; their limits are set in dagster.yaml or in the UI."""
+
 __all__ = [
+    "POOLS",
     "chunks_asset",
     "documents_asset",
     "embeddings_asset",
