@@ -319,7 +319,8 @@ def _hint(loc: Sequence[str]) -> str:
     paths = _paths(Settings)
     own = {path[-1]: path for path in paths if path[:-1] == tuple(section)}
     elsewhere = {path[-1]: path for path in paths}
-    for keys in (own, elsewhere):
+    exact = {wrong: elsewhere[wrong]} if wrong in elsewhere else {}
+    for keys in (exact, own, elsewhere):
         if close := difflib.get_close_matches(wrong, keys, n=1):
             path = keys[close[0]]
             return f"did you mean {close[0] if path[:-1] == tuple(section) else '.'.join(path)!r}?"

@@ -9,6 +9,7 @@ from rag_pipeline.model import Answer, SearchHit
 
 _WORD = re.compile(r"[a-z0-9_]+")
 _PASSAGE_CHARS = 320
+_PASSAGE_LINES = 6
 _STOP_WORDS = frozenset(
     [
         "a",
@@ -68,7 +69,7 @@ def answer(question: str, hits: Sequence[SearchHit], *, max_sources: int = 3) ->
 
 
 def best_passage(question: str, text: str) -> str:
-    """The run of whole lines, at most about 320 characters, that shares the most words with the question."""
+    """The run of at most six whole lines, about 320 characters, that shares the most words with the question."""
     wanted = set(_WORD.findall(question.lower())) - _STOP_WORDS
     lines = [line.rstrip() for line in text.splitlines()]
     best, best_score = "", -1.0
@@ -88,7 +89,7 @@ def _run_from(lines: Sequence[str], start: int) -> str:
     length = len(lines[start])
     for line in lines[start + 1 :]:
         length += len(line) + 1
-        if length > _PASSAGE_CHARS:
+        if length > _PASSAGE_CHARS or len(taken) == _PASSAGE_LINES:
             break
         taken.append(line)
     return "\n".join(taken).strip()

@@ -40,7 +40,7 @@ def _main(
     _config["file"] = config
 
 
-@app.command()
+@app.command(short_help="Index what is new and open the UI.")
 def up(
     once: Annotated[bool, typer.Option("--once", help="Return after the summary instead of opening the UI.")] = False,
     repo: Annotated[
@@ -79,7 +79,7 @@ def up(
     serve_ui(host=host, port=port)
 
 
-@app.command()
+@app.command(short_help="Start Dagster's webserver and daemon.")
 def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
     """Start Dagster's webserver and daemon on the database."""
     from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
@@ -92,7 +92,7 @@ def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
     serve_ui(host=host, port=port)
 
 
-@app.command()
+@app.command(short_help="Stop the embedded PostgreSQL.")
 def down() -> None:
     """Stop the embedded PostgreSQL; the data stays."""
     from rag_pipeline.embedded import EmbeddedPostgres
@@ -106,7 +106,7 @@ def down() -> None:
         out.print("PostgreSQL was not running.")
 
 
-@app.command()
+@app.command(short_help="Show what the index holds.")
 def status(as_json: AsJson = False) -> None:
     """Show what is used, what the index holds, and what is quarantined."""
     from rag_pipeline.embedded import EmbeddedPostgres
@@ -142,7 +142,7 @@ def status(as_json: AsJson = False) -> None:
     _print_json(report) if as_json else _print_status(report)
 
 
-@app.command()
+@app.command(short_help="Print Dagster's variables.")
 def env() -> None:
     """Print the variables for those who start `dagster dev` themselves: eval "$(rag-pipeline env)"."""
     from rag_pipeline.cli.environment import dagster_environment
@@ -151,7 +151,7 @@ def env() -> None:
         print(f"export {name}={shlex.quote(value)}")
 
 
-@app.command()
+@app.command(short_help="Bring the schema up to date.")
 def migrate(as_json: AsJson = False) -> None:
     """Bring the database's schema up to date."""
     from rag_pipeline.embedded import database_url
@@ -164,7 +164,7 @@ def migrate(as_json: AsJson = False) -> None:
         out.print("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
 
 
-@app.command()
+@app.command(short_help="Run the refresh job.")
 def materialize(
     partition: Annotated[str, typer.Option(help="One day, YYYY-MM-DD (UTC).")] = "",
     from_: Annotated[str, typer.Option("--from", help="First day of a range.")] = "",
@@ -188,7 +188,7 @@ def materialize(
         print_summary(summary)
 
 
-@app.command()
+@app.command(short_help="Search the index.")
 def search(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many hits, 1 to 200.")] = 5,

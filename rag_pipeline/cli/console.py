@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
@@ -28,7 +28,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._bars: Bars | None = None
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}
         self._started = time.monotonic()
 
@@ -52,7 +52,7 @@ class Watch:
         if self._bars is not None:
             if stage not in self._tasks:
                 self._tasks[stage] = self._bars.add_task(stage, total=total, unit=unit)
-            self._bars.update(self._bars.task_ids[list(self._tasks).index(stage)], completed=done, total=total)
+            self._bars.update(self._tasks[stage], completed=done, total=total)
             return
         now = time.monotonic()
         if done == total or now - self._said.get(stage, self._started) >= _LINE_EVERY_S:

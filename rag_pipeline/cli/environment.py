@@ -30,6 +30,8 @@ def dagster_environment(settings: Settings, *, environ: Mapping[str, str] = os.e
     }
     if settings.config_file is not None:
         wanted["RAG_CONFIG"] = str(settings.config_file)
+    if settings.lake:
+        wanted["RAG_LAKE"] = settings.lake
     if environ.get("RAG_REPO"):
         wanted["RAG_REPO"] = environ["RAG_REPO"]
     return wanted

@@ -99,8 +99,9 @@ class SpaceVectors:
         missing = [text_hash for text_hash in hashes if text_hash not in known]
         if missing:
             values = {"hashes": missing, "tenant": self._tenant}
-            if self._connection.execute(statement("adopt", self.space), values).rowcount:
-                known |= {row[0] for row in self._connection.execute(statement("known", self.space), values)}
+            self._connection.execute(statement("adopt", self.space), values)
+            # Asked again even when nothing was adopted: another process may have done it meanwhile.
+            known |= {row[0] for row in self._connection.execute(statement("known", self.space), values)}
         return known
 
     def fetch(self, hashes: Sequence[UUID]) -> dict[UUID, NDArray[np.float16]]:

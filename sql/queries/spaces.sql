@@ -47,9 +47,6 @@ SELECT NOT EXISTS (SELECT FROM rag.{vectors});
 -- name: analyze
 ANALYZE rag.{vectors}, rag.chunks, rag.documents;
 
--- name: count
-SELECT count(*) FROM rag.{vectors};
-
 -- name: adopt
 -- A text another tenant has had embedded is not embedded again: its vector says nothing that the text does not.
 INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
