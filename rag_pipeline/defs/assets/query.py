@@ -1,11 +1,13 @@
 """The query asset: ask the index a question from the launchpad and see the hits in the UI."""
 
+from textwrap import shorten
+
 import dagster as dg
 from pydantic import Field
 
 from rag_pipeline.answering.extractive import answer
 from rag_pipeline.defs.failures import stage_errors
-from rag_pipeline.defs.metadata import Result, cell, table
+from rag_pipeline.defs.metadata import Result, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.model import SearchHit
 from rag_pipeline.retrieval.search import SearchQuery
@@ -59,7 +61,7 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
 
 def _row(hit: SearchHit) -> tuple[object, ...]:
     # The UI shows short Markdown in place, and hides longer behind a click.
-    return (hit.rank, f"{hit.score:.3f}", hit.location, cell(hit.text, limit=90))
+    return (hit.rank, f"{hit.score:.3f}", hit.location, shorten(hit.text, width=90, placeholder="…"))
 
 
 def _fenced(text: str) -> str:
