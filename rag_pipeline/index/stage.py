@@ -16,7 +16,7 @@ from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
-from rag_pipeline.lake.derive import combine, parts_in
+from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure
@@ -78,10 +78,12 @@ def _index_part(
     lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter
 ) -> None:
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
+    partial = is_partial(lake.fingerprint("chunks", part))
     entries = iter(_entries(lake, part))
     while batch := list(islice(entries, _BATCH)):
         known = vectors.known(list({chunk.text_hash for entry in batch for chunk in entry.chunks}))
-        complete = [entry for entry in batch if _is_complete(entry, known, report.failures)]
+        chunked = [entry for entry in batch if not (partial and _lacks_chunks(entry))]
+        complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
         _add(report.written, written)
         if written.documents:
@@ -111,6 +113,11 @@ def _chunks(lake: Lake, part: Part) -> Iterable[Chunk]:
         yield from chunks_of(batch)
 
 
+def _lacks_chunks(entry: Entry) -> bool:
+    """Whether the chunks stage failed on it and has put that on record: the index keeps its former state."""
+    return not entry.chunks and not entry.document.deleted and bool(entry.document.text.strip())
+
+
 def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> bool:
     missing = next((chunk for chunk in entry.chunks if chunk.text_hash not in known), None)
     if missing is None:
@@ -122,8 +129,7 @@ def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> boo
     failures.append(
         Failure(
             tenant=d.tenant, source_type=d.source_type, source_id=d.source_id, stage=STAGE,
-            repository=d.repository, day=d.day,
-        source_updated_at=d.source_updated_at, reason=reason,
+            repository=d.repository, day=d.day, source_updated_at=d.source_updated_at, reason=reason,
         )
     )  # fmt: skip
     return False

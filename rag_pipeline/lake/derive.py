@@ -55,6 +55,11 @@ def is_fresh(fingerprint: str | None, expected: str | None) -> bool:
     return fingerprint is not None and fingerprint.removeprefix(_PARTIAL) == expected
 
 
+def is_partial(fingerprint: str | None) -> bool:
+    """Whether a part lacks items that were quarantined when it was made."""
+    return (fingerprint or "").startswith(_PARTIAL)
+
+
 def parts_in(lake: Lake, stages: Sequence[str], days: DayRange) -> list[Part]:
     """Every part that any of the stages holds in these days, oldest first."""
     found = {

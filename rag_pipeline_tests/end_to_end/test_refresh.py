@@ -10,6 +10,8 @@ import dagster as dg
 import psycopg
 import pytest
 
+from rag_pipeline.chunking import chunk_document
+from rag_pipeline.chunking import stage as chunking_stage
 from rag_pipeline_tests.end_to_end.installation import Installation, WordEmbedder
 from rag_pipeline_tests.git_repository import GitRepository
 
@@ -180,6 +182,26 @@ def test_one_broken_file_does_not_stop_the_rest_and_is_on_record(installation, p
     with psycopg.connect(installation.database) as connection:
         rows = connection.execute("SELECT attempts, resolved_at IS NOT NULL FROM rag.ingestion_failures").fetchall()
     assert [resolved for _, resolved in rows] == [True]
+
+
+def test_a_document_that_cannot_be_chunked_keeps_its_former_state(installation, project, monkeypatch):
+    installation.refresh()
+    before = installation.documents()
+
+    def chunk(document, **options):
+        if document.path == "README.md":
+            raise RecursionError("too deep")
+        return chunk_document(document, **options)
+
+    monkeypatch.setattr(chunking_stage, "chunk_document", chunk)
+    project.commit("2024-01-30T10:00", {"README.md": "# Project\n\nNew words.\n", "new.md": "# New\n\nFine.\n"})
+    (run,) = installation.refresh()
+    assert [failure.reason for failure in run.reports["chunks"].failures] == ["RecursionError: too deep"]
+    assert installation.documents()["project:README.md"] == before["project:README.md"]
+    assert "project:new.md" in installation.documents()
+    monkeypatch.undo()
+    installation.refresh()
+    assert installation.documents()["project:README.md"] == ["# Project\n\nNew words."]
 
 
 def test_other_chunk_sizes_rechunk_everything_and_embed_only_what_is_new(installation):

@@ -9,7 +9,7 @@ import dagster as dg
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.defs.failures import quarantine, stage_errors
-from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, plot_lengths, results, size, table
+from rag_pipeline.defs.metadata import Metadata, Result, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
@@ -47,7 +47,7 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
         preview = _preview(lake, "documents", days, ("path", "title", "language", "deleted")) if report.rows else {}
-        metadata = _derived(report) | failed | preview | plot_by_day("documents per day", report.rows_by_day)
+        metadata = _derived(report) | failed | preview
         yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
 
     return documents

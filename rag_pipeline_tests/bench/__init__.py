@@ -1,0 +1,1 @@
+"""Benchmarks, run by `make bench`: what a refresh costs, and that every order of days gives the same index."""

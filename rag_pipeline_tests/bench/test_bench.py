@@ -1,0 +1,50 @@
+"""The benchmarks themselves, on a repository small enough for a test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_pipeline_tests.bench.__main__ import main
+from rag_pipeline_tests.git_repository import GitRepository
+
+PROSE = "\n\n".join(
+    f"## Part {n}\n\nThis part is about subject{n}, and it says enough about subject{n} that people find it useful\n"
+    f"when they read about it. Another sentence about topic{n} follows here, so that the part is a chunk."
+    for n in range(9)
+)  # fmt: skip
+
+
+@pytest.fixture
+def history(repository: GitRepository) -> GitRepository:
+    """Nine days with an edit, a deletion and a rename."""
+    repository.commit("2026-01-02T10:00", {"README.md": "# Project\n\nWhat it is.\n", "guide.md": PROSE})
+    code = "\n\n".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(9))
+    repository.commit("2026-01-03T10:00", {"src/app.py": code, "old.md": "# Old\n\nThis will go away.\n"})
+    repository.commit("2026-01-05T10:00", {"README.md": "# Project\n\nWhat it is for.\n", "src/more.py": "more = 1\n"})
+    repository.commit("2026-01-08T10:00", {"old.md": None, "notes.txt": "Some notes about deployment.\n"})
+    repository.move("notes.txt", "docs/notes.txt")
+    repository.commit("2026-01-10T10:00")
+    return repository
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["refresh", "orders"])
+def test_a_benchmark_measures_and_its_checks_hold(
+    benchmark: str, history: GitRepository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "figures.json"
+    code = main(["--repo", str(history.path), "--only", benchmark, "--json", str(file)])
+    found = json.loads(file.read_text())
+    assert code == 0, found["checks"]
+    assert found["figures"] and found["checks"]
+    assert "BROKEN" not in capsys.readouterr().out
+
+
+def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as error:
+        main(["--only", "speed"])
+    assert error.value.code == 2
+    assert "there is no benchmark 'speed'" in capsys.readouterr().err
