@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from rag_pipeline.settings import GitLimits
 
-FILE_KINDS_VERSION = "1"
+FILE_KINDS_VERSION = "2"
 
 _DOCS = {
     ".md": "markdown", ".markdown": "markdown", ".mdx": "mdx", ".rst": "restructuredtext", ".adoc": "asciidoc",
@@ -20,10 +20,12 @@ _DOCS = {
 }  # fmt: skip
 _CODE = {
     ".py": "python", ".pyi": "python", ".pyx": "cython", ".ts": "typescript", ".mts": "typescript",
-    ".cts": "typescript", ".tsx": "tsx", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascript", ".go": "go",
-    ".rs": "rust", ".java": "java", ".kt": "kotlin", ".kts": "kotlin", ".c": "c", ".h": "c", ".cc": "cpp",
-    ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".hxx": "cpp", ".cs": "csharp", ".rb": "ruby", ".php": "php",
-    ".swift": "swift", ".scala": "scala", ".sh": "bash", ".bash": "bash", ".zsh": "bash", ".ps1": "powershell",
+    ".cts": "typescript", ".tsx": "tsx", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+    ".jsx": "javascript", ".go": "go", ".rs": "rust", ".java": "java",
+    ".kt": "kotlin", ".kts": "kotlin", ".c": "c", ".h": "c", ".cc": "cpp",
+    ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".hxx": "cpp", ".cs": "csharp", ".rb": "ruby",
+    ".php": "php", ".swift": "swift",
+    ".scala": "scala", ".sh": "bash", ".bash": "bash", ".zsh": "bash", ".ps1": "powershell",
     ".sql": "sql", ".tf": "terraform", ".tfvars": "terraform", ".hcl": "hcl", ".yaml": "yaml", ".yml": "yaml",
     ".toml": "toml", ".json": "json", ".jsonc": "json", ".lua": "lua", ".r": "r", ".jl": "julia", ".ex": "elixir",
     ".exs": "elixir", ".erl": "erlang", ".hs": "haskell", ".ml": "ocaml", ".mli": "ocaml", ".clj": "clojure",
@@ -102,7 +104,7 @@ def skip_by_size(size: int, *, limits: GitLimits) -> str | None:
     return "too large" if size > limits.max_file_bytes else None
 
 
-def skip_by_content(content: bytes, *, generated: bool | None, limits: GitLimits) -> str | None:
+def skip_by_content(content: bytes, *, kind: FileKind, generated: bool | None, limits: GitLimits) -> str | None:
     """Why these bytes are skipped, or None."""
     if content.startswith(_LFS):
         return "git-lfs pointer"
@@ -112,6 +114,7 @@ def skip_by_content(content: bytes, *, generated: bool | None, limits: GitLimits
         return "empty"
     if generated is None and _GENERATED_MARK.search(content[:1000]):
         return "generated"
-    if len(content) / (content.count(b"\n") + 1) > limits.max_line_chars:
+    # A notebook's lines are JSON's: written on one line, or with pictures in them, it is still a notebook.
+    if kind.language != "notebook" and len(content) / (content.count(b"\n") + 1) > limits.max_line_chars:
         return "minified"
     return None

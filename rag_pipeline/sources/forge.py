@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ def link(source: str, *, commit: str, path: str, web_url: str = "") -> tuple[str
     base = web_base(source, web_url=web_url)
     if base is None:
         # A local repository has no page: the file itself, as editors and browsers open it.
-        return (Path(source.removeprefix("file://")) / path).as_uri(), "#L{start}-L{end}"
+        folder = Path(unquote(source.removeprefix("file://"))) if source.startswith("file://") else Path(source)
+        return (folder / path).as_uri(), "#L{start}-L{end}"
     host = base.split("://", 1)[1].partition("/")[0]
     forge = next((forge for name, forge in _FORGES.items() if name in host), _GITHUB)
-    return forge.blob.format(base=base, commit=commit, path=quote(path)), forge.anchor
+    return forge.blob.format(base=base, commit=commit, path=quote(path, errors="surrogateescape")), forge.anchor

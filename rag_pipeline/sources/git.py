@@ -18,30 +18,14 @@ from rag_pipeline.model import Json, SourceItem
 from rag_pipeline.settings import GitLimits, Repository
 from rag_pipeline.sources import file_kinds, forge
 from rag_pipeline.sources.attributes import Attributes, read_attributes
-from rag_pipeline.sources.mirror import BlobReader, Mirror, nul_fields
-from rag_pipeline.sources.timeline import Step, Window
+from rag_pipeline.sources.blobs import BlobReader
+from rag_pipeline.sources.changes import Change, changes_in
+from rag_pipeline.sources.mirror import Mirror
+from rag_pipeline.sources.timeline import Window
 
-GIT_SOURCE_VERSION = "1"
+GIT_SOURCE_VERSION = "2"
 _REGULAR = ("100644", "100755", "100664")
 _BATCH = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The last change of a path in a window: its state at the window's end."""
-
-    path: str
-    mode: str
-    blob: str
-    commit: str
-    at: datetime
-    author: str
-    previous_path: str | None = None
-
-    @property
-    def gone(self) -> bool:
-        """Whether the path does not exist (any more)."""
-        return self.mode == "000000"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +55,7 @@ class GitReader:
         self._repository = repository
         self._limits = limits
         self._report = report
-        self._blobs: BlobReader | None = None
+        self._blobs = mirror.blobs()
         self._eligibility: _Eligibility | None = None
         report.rewrites += sum(step.is_rewrite for step in window.steps)
 
@@ -79,12 +63,11 @@ class GitReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._blobs is not None:
-            self._blobs.__exit__(None, None, None)
+        self._blobs.close()
 
     def changes(self) -> Iterator[Change]:
         """Each path that changed in the window, at its last change, newest first; no file is read."""
-        return changes_in(self._mirror, self._window)
+        return changes_in(self._mirror, self._window, blobs=self._blobs)
 
     def items(self, changes: Sequence[Change], *, day: date, observed_at: datetime) -> Iterator[SourceItem]:
         """One item or tombstone for each change of a kind that is indexed, in order."""
@@ -92,55 +75,32 @@ class GitReader:
             yield from self._batch(changes[start : start + _BATCH], day=day, observed_at=observed_at)
 
     def _batch(self, changes: Sequence[Change], *, day: date, observed_at: datetime) -> Iterator[SourceItem]:
-        eligibility, blobs = self._open()
-        wanted, refused = eligibility.split(changes, blobs)
-        contents = blobs.contents([change.blob for change in wanted])
+        eligibility = self._eligible()
+        wanted, refused = eligibility.split(changes, self._blobs)
+        contents = self._blobs.contents([change.blob for change in wanted])
         for change in changes:
             kind = file_kinds.kind_of(change.path)
             if kind is None:
                 continue
             reason = refused.get(change.path)
-            content: bytes | None = None
-            if reason is None:
-                content = next(contents)
-                reason = eligibility.refuse_content(change, content)
+            content = next(contents) if reason is None else None
+            if content is not None:
+                reason = eligibility.refuse_content(change, kind, content)
             content = content if reason is None else None
             _count(self._report, kind.source_type, change, content)
             yield _item(
-                change,
-                kind,
-                repository=self._repository,
-                day=day,
-                observed_at=observed_at,
-                content=content,
+                change, kind, repository=self._repository, day=day, observed_at=observed_at, content=content,
                 reason=reason,
-            )
+            )  # fmt: skip
 
-    def _open(self) -> tuple[_Eligibility, BlobReader]:
-        """Started by the first item: a window whose parts are all fresh reads no attribute and no blob."""
-        if self._blobs is None or self._eligibility is None:
-            attributes = read_attributes(self._mirror, self._window.end)
+    def _eligible(self) -> _Eligibility:
+        """Made for the first item: a window whose parts are all fresh reads no attribute and no blob."""
+        if self._eligibility is None:
+            attributes = read_attributes(self._mirror, self._window.end, blobs=self._blobs)
             self._eligibility = _Eligibility(
                 repository=self._repository, limits=self._limits, attributes=attributes, report=self._report
             )
-            self._blobs = self._mirror.blobs().__enter__()
-        return self._eligibility, self._blobs
-
-
-def changes_in(mirror: Mirror, window: Window) -> Iterator[Change]:
-    """Each path that changed in the window, at its last change, newest first."""
-    seen: set[str] = set()
-    for _, logged in _by_step(mirror, window):
-        for change in logged:
-            if change.path not in seen:
-                seen.add(change.path)
-                yield change
-            # A rename is a change of both its paths; the old one is listed by git as deleted only here.
-            old = change.previous_path
-            if old is not None and old not in seen:
-                seen.add(old)
-                yield Change(path=old, mode="000000", blob="", commit=change.commit, at=change.at, author=change.author)
-    yield from _attribute_flips(mirror, window, seen)
+        return self._eligibility
 
 
 class _Eligibility:
@@ -166,15 +126,15 @@ class _Eligibility:
                 refused[change.path] = reason
         sizes = blobs.sizes([change.blob for change in wanted])
         for change, size in zip(wanted, sizes, strict=True):
-            reason = "missing object" if size < 0 else file_kinds.skip_by_size(size, limits=self._limits)
+            reason = file_kinds.skip_by_size(size, limits=self._limits)
             if reason:
                 refused[change.path] = self._skip(reason)
         return [change for change in wanted if change.path not in refused], refused
 
-    def refuse_content(self, change: Change, content: bytes) -> str | None:
+    def refuse_content(self, change: Change, kind: file_kinds.FileKind, content: bytes) -> str | None:
         """Why a file's bytes are refused, or None."""
         generated = self._attributes.generated(change.path)
-        reason = file_kinds.skip_by_content(content, generated=generated, limits=self._limits)
+        reason = file_kinds.skip_by_content(content, kind=kind, generated=generated, limits=self._limits)
         return self._skip(reason) if reason else None
 
     def _refuse_path(self, change: Change) -> str | None:
@@ -199,96 +159,6 @@ class _Eligibility:
         return reason
 
 
-def _by_step(mirror: Mirror, window: Window) -> Iterator[tuple[Step, Iterator[Change]]]:
-    """The window's steps, newest first, each with what it changed."""
-    steps = list(window.steps)
-    while steps:
-        if steps[-1].is_rewrite:
-            step = steps.pop()
-            yield step, _rewritten(mirror, step, window)
-            continue
-        run = []
-        while steps and not steps[-1].is_rewrite:
-            run.append(steps.pop())
-        base = steps[-1].commit if steps else window.base
-        yield from _logged(mirror, run, base)
-
-
-def _logged(mirror: Mirror, run: Sequence[Step], base: str | None) -> Iterator[tuple[Step, Iterator[Change]]]:
-    """One `git log` over a run of commits (newest first): a process per window, not per commit."""
-    at = {step.commit: step for step in run}
-    revisions = f"{base}..{run[0].commit}" if base else run[0].commit
-    fields = mirror.stream(
-        "log", "--first-parent", "--diff-merges=first-parent", "--raw", "--no-abbrev", "-M", "-l0", "-z",
-        "--format=%x01%H%x1f%an", revisions,
-    )  # fmt: skip
-    step: Step | None = None
-    author = ""
-    changes: list[Change] = []
-    for raw in fields:
-        text = raw.decode("utf-8", "surrogateescape").lstrip("\n")
-        if text.startswith("\x01"):
-            if step is not None:
-                yield step, iter(changes)
-            commit, _, author = text[1:].partition("\x1f")
-            step, changes = at.get(commit), []
-        elif text.startswith(":") and step is not None:
-            changes.append(_parse(text, fields, step=step, author=author))
-    if step is not None:
-        yield step, iter(changes)
-
-
-def _parse(entry: str, fields: Iterator[bytes], *, step: Step, author: str) -> Change:
-    """One `--raw -z` entry; its one or two paths are the next fields."""
-    _, mode, _, blob, status = entry[1:].split(" ")
-    path = next(fields).decode("utf-8", "surrogateescape")
-    previous = None
-    if status[0] in "RC":
-        source, path = path, next(fields).decode("utf-8", "surrogateescape")
-        previous = source if status[0] == "R" else None
-    return Change(
-        path=path, mode=mode, blob=blob, commit=step.commit, at=step.at, author=author, previous_path=previous
-    )
-
-
-def _rewritten(mirror: Mirror, step: Step, window: Window) -> Iterator[Change]:
-    """Paths in which the state before a rewrite differs from the one after, as they stand at the window's end."""
-    assert step.old is not None
-    output = mirror.run("diff-tree", "-r", "--no-renames", "--name-only", "-z", step.old, step.commit)
-    paths = list(nul_fields(output))
-    tree = _tree(mirror, window.end)
-    for path in paths:
-        mode, blob = tree.get(path, ("000000", ""))
-        yield Change(path=path, mode=mode, blob=blob, commit=window.end, at=step.at, author="")
-
-
-def _attribute_flips(mirror: Mirror, window: Window, seen: set[str]) -> Iterator[Change]:
-    """Unchanged paths that a changed `.gitattributes` brings into the index or takes out of it."""
-    if window.base is None or not any(path.rpartition("/")[2] == ".gitattributes" for path in seen):
-        return
-    before, after = read_attributes(mirror, window.base), read_attributes(mirror, window.end)
-    last = next(c for c in _attribute_changes(mirror, window))
-    for path, (mode, blob) in _tree(mirror, window.end).items():
-        if path not in seen and before.of(path) != after.of(path):
-            seen.add(path)
-            yield Change(path=path, mode=mode, blob=blob, commit=last.commit, at=last.at, author=last.author)
-
-
-def _attribute_changes(mirror: Mirror, window: Window) -> Iterator[Change]:
-    for _, logged in _by_step(mirror, window):
-        yield from (change for change in logged if change.path.rpartition("/")[2] == ".gitattributes")
-
-
-def _tree(mirror: Mirror, commit: str) -> dict[str, tuple[str, str]]:
-    """Mode and blob of every path of a commit."""
-    tree = {}
-    for entry in nul_fields(mirror.run("ls-tree", "-r", "-z", commit)):
-        meta, _, path = entry.partition("\t")
-        mode, _, blob = meta.split(" ")
-        tree[path] = (mode, blob)
-    return tree
-
-
 def _count(report: GitReport, source_type: str, change: Change, content: bytes | None) -> None:
     if content is None:
         report.tombstones[source_type] += 1
@@ -310,7 +180,7 @@ def _item(
 ) -> SourceItem:
     # A path need not be UTF-8; Postgres and Parquet need text that is.
     path = change.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    url, anchor = forge.link(repository.source, commit=change.commit, path=path, web_url=repository.web_url)
+    url, anchor = forge.link(repository.source, commit=change.commit, path=change.path, web_url=repository.web_url)
     metadata: dict[str, Json] = {"commit": change.commit}
     if change.author:
         metadata["author"] = change.author.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,41 +1,50 @@
-"""Bare mirrors of git repositories, and the few questions we ask git about them.
+"""Bare mirrors of git repositories: fetched incrementally, renewed when damaged, remembering where the branch has been.
 
-One mirror per repository under `RAG_HOME/mirrors`, fetched incrementally; `refs/rag/head` is the branch we follow and
-its reflog is our memory of where the branch has been, which is how a force-push is noticed. Talks to git and to nothing
-else; what a change means is `timeline`'s and `git`'s business.
+One mirror per repository under `RAG_HOME/mirrors`; `refs/rag/head` is the branch we follow and its reflog is our memory
+of its heads, which is how a force-push is noticed. What a change means is `timeline`'s and `changes`' business.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import IO
 from urllib.parse import quote
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, TransientError
+from rag_pipeline.errors import TransientError
 from rag_pipeline.settings import Repository
+from rag_pipeline.sources import remote
+from rag_pipeline.sources.blobs import BlobReader
+from rag_pipeline.sources.git_command import git_environment, git_failed, run_git, stream_git
 
 HEAD = "refs/rag/head"
-_TRANSIENT = re.compile(
-    r"Could not resolve host|Connection (timed out|reset|refused)|early EOF|RPC failed|TLS|unexpected disconnect"
-    r"|returned error: (429|5\d\d)|Operation timed out|No route to host|remote end hung up",
+_LOCK_TIMEOUT_S = 3600
+_STALE_LOCK_S = 60
+_MOVE = re.compile(r"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(\t.*)?$")
+_LOCKED = re.compile(r"Unable to create '(?P<path>.+?\.lock)': File exists")
+_DAMAGED = re.compile(
+    r"not a git repository|object file .* is empty|is corrupt|bad object|bad config|unable to read"
+    r"|invalid (sha1|object)|could not read [0-9a-f]{40}|missing (blob|tree|commit)|does not point to a valid object"
+    r"|broken ref|reference broken|unresolved|did not send all necessary|revision walk setup failed|garbage at end of"
+    r"|bad signature|too small to be|bad packed object|file .*\.pack",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMove:
-    """One entry of the mirror's reflog: the branch went from `old` to `new`, seen at `at`."""
+    """One entry of the mirror's reflog: the branch went from `old` (None: the first fetch) to `new`, seen at `at`."""
 
-    old: str
+    old: str | None
     new: str
     at: datetime
 
@@ -52,14 +61,22 @@ class Mirror:
 
         Raises:
             SourceNotFound: the repository or branch does not exist or may not be read.
+            ConfigError: the variable that `token_env` names is not set, or git is not installed.
             TransientError: the network or the other side failed; trying again may help.
         """
-        self._check_local_source()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self.path}.lock", timeout=3600):
+        remote.check_local(self._repository)
+        with self._locked():
             if not self.exists():
-                self._create()
-            return self._fetch(now=now, environ=environ)
+                return self._renew(now=now, environ=environ)
+            if not self._is_shallow() and (head := self.head()) and head == remote.local_head(self._repository):
+                return head
+            error = self._fetch(now=now, environ=environ)
+            if not error:
+                return self.head()
+            if _DAMAGED.search(error) and not remote.is_transient(error, self._repository):
+                return self._renew(now=now, environ=environ)
+            remote.explain(error, self._repository, environ=environ)
+            return None
 
     def exists(self) -> bool:
         """Whether it was ever fetched."""
@@ -67,209 +84,152 @@ class Mirror:
 
     def head(self) -> str | None:
         """The branch's commit as last fetched."""
-        done = self._git("rev-parse", "--verify", "--quiet", f"{HEAD}^{{commit}}", check=False)
+        with contextlib.suppress(OSError):
+            # Git may also keep it in `packed-refs`; a process costs a hundred times as much as this file.
+            return (self.path / HEAD).read_text(encoding="ascii").strip() or None
+        done = run_git("--git-dir", str(self.path), "rev-parse", "--verify", "--quiet", f"{HEAD}^{{commit}}")
         return done.stdout.decode().strip() or None
 
     def moves(self) -> list[HeadMove]:
-        """Every move of the branch that was seen, oldest first; the first fetch is not a move."""
-        log = self.path / "logs" / HEAD
-        if not log.exists():
+        """Every move of the branch that was seen, oldest first, beginning with the first fetch."""
+        try:
+            log = (self.path / "logs" / HEAD).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
             return []
-        moves = []
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            old, new, *_ = line.split(" ", 2)
-            seconds = re.search(r"> (\d+) [+-]\d{4}", line)
-            if seconds and set(old) != {"0"} and old != new:
-                moves.append(HeadMove(old=old, new=new, at=datetime.fromtimestamp(int(seconds[1]), UTC)))
-        return moves
+        entries = (_MOVE.match(line) for line in log.split("\n"))
+        return [
+            HeadMove(
+                old=None if set(entry[1]) == {"0"} else entry[1],
+                new=entry[2],
+                at=datetime.fromtimestamp(int(entry[3]), UTC),
+            )
+            for entry in entries
+            if entry and entry[1] != entry[2] and set(entry[2]) != {"0"}
+        ]
 
     def run(self, *args: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> bytes:
-        """Output of a git command on the mirror."""
-        return self._git(*args, stdin=stdin, env=env).stdout
+        """Output of a git command on the mirror.
 
-    def stream(self, *args: str) -> Iterator[bytes]:
+        Raises:
+            PermanentError: git failed, as on a damaged mirror.
+        """
+        done = run_git("--git-dir", str(self.path), *args, stdin=stdin, env=env)
+        if done.returncode:
+            raise git_failed(args[0], self.path, done.stderr)
+        return done.stdout
+
+    def stream(self, *args: str, stdin: bytes = b"") -> Iterator[bytes]:
         """NUL-terminated fields that a git command prints, as they come."""
-        command = [*_GIT, "--git-dir", str(self.path), *args]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=git_environment()
-        ) as process:
-            assert process.stdout is not None and process.stderr is not None
-            rest = b""
-            while block := process.stdout.read(1 << 16):
-                *fields, rest = (rest + block).split(b"\0")
-                yield from fields
-            if rest:
-                yield rest
-            error = process.stderr.read()
-        if process.returncode:
-            raise PermanentError(f"git {args[0]} failed in {self.path}: {error.decode(errors='replace').strip()}")
+        return stream_git(self.path, *args, stdin=stdin)
 
     def blobs(self) -> BlobReader:
         """A reader of blobs; use it as a context manager."""
         return BlobReader(self.path)
 
-    def _check_local_source(self) -> None:
-        source = self._repository.source
-        if "://" in source or re.match(r"^[\w.-]+@[\w.-]+:", source):
-            return
-        if not Path(source).exists():
-            raise SourceNotFound(
-                f"repository {source} does not exist: give an existing path, a clone URL, or owner/name on GitHub"
-            )
+    def _is_shallow(self) -> bool:
+        return (self.path / "shallow").exists()
 
-    def _create(self) -> None:
-        subprocess.run([*_GIT, "init", "--quiet", "--bare", str(self.path)], check=True, env=git_environment())
-        for key, value in {
-            # The reflog is our memory of rewritten history: without it a force-push could not be told from a commit.
-            "core.logAllRefUpdates": "always",
-            "gc.reflogExpire": "never",
-            "gc.reflogExpireUnreachable": "never",
-            "gc.autoDetach": "false",
-            "fetch.writeCommitGraph": "true",
-        }.items():
-            self._git("config", key, value)
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT_S):
+                yield
+        except Timeout as error:
+            raise TransientError(
+                f"another process has been fetching {self.path} for an hour: try again later"
+            ) from error
 
-    def _fetch(self, *, now: datetime, environ: Mapping[str, str]) -> str | None:
-        branch = self._repository.branch
-        wanted = f"refs/heads/{branch}" if branch else "HEAD"
-        args = ["fetch", "--quiet", "--no-tags", "--update-shallow", "--no-write-fetch-head"]
-        env = git_environment(now=now) | self._credentials(environ)
-        # "--" ends the options: a source can never be read as one.
-        done = self._git(*args, "--", self._repository.source, f"+{wanted}:{HEAD}", check=False, env=env)
-        if done.returncode == 0:
+    def _renew(self, *, now: datetime, environ: Mapping[str, str]) -> str | None:
+        """Fetch all into a new folder and put it in the mirror's place: what is there is whole, or is not there."""
+        fresh = Mirror(self.path.with_name(f"{self.path.name}.new"), self._repository)
+        error = ""
+        try:
+            # A repository says only by refusing that it counts its objects by SHA-256.
+            for object_format in ("sha1", "sha256"):
+                fresh._create(object_format)
+                error = fresh._fetch(now=now, environ=environ)
+                if "mismatched algorithms" not in error:
+                    break
+            if error:
+                remote.explain(error, self._repository, environ=environ)
+                return None
+            shutil.rmtree(self.path, ignore_errors=True)
+            fresh.path.rename(self.path)
             return self.head()
-        error = done.stderr.decode(errors="replace").strip()
-        if not branch and "couldn't find remote ref HEAD" in error:
-            return None
-        self._raise(error)
-        return None
+        finally:
+            shutil.rmtree(fresh.path, ignore_errors=True)
 
-    def _raise(self, error: str) -> None:
-        source = self._repository.source
-        brief = " ".join(line.strip() for line in error.splitlines() if line.strip())[:300]
-        if "couldn't find remote ref" in error:
-            raise SourceNotFound(f"repository {source} has no branch {self._repository.branch!r}: name one that exists")
-        if _TRANSIENT.search(error):
-            raise TransientError(f"cannot reach repository {source}: {brief}")
-        raise SourceNotFound(
-            f"repository {source} cannot be read: check the name and that you may read it "
-            f"(private: set token_env for it). git says: {brief}"
+    def _create(self, object_format: str) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        # No template: a person's hooks have no business here. Refs as files: we read the reflog ourselves.
+        env = git_environment() | {"GIT_DEFAULT_REF_FORMAT": "files"}
+        done = run_git(
+            "init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(self.path), env=env
         )
+        if done.returncode:
+            raise git_failed("init", self.path, done.stderr)
+        with (self.path / "config").open("a", encoding="utf-8") as config:
+            config.write(_CONFIG)
 
-    def _credentials(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The token as a header in the environment: never in an argument or a file that others can read."""
-        name = self._repository.token_env
-        if not name:
-            return {}
-        if not environ.get(name):
-            raise ConfigError(
-                f"repository {self._repository.name}: token_env names {name}, which is not set in the environment"
-            )
-        import base64
+    def _fetch(self, *, now: datetime, environ: Mapping[str, str]) -> str:
+        """Git's complaint, or nothing when all went well; locks that a killed git left behind are cleared away."""
+        args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+        # A shallow source is copied as it is; once it has its whole history, so shall we.
+        args.append("--unshallow" if self._is_shallow() else "--update-shallow")
+        env = git_environment(now=now) | remote.credentials(self._repository, environ)
+        # "--" ends the options: a source can never be read as one.
+        spec = f"+{remote.wanted_ref(self._repository)}:{HEAD}"
+        for _ in range(10):
+            done = run_git("--git-dir", str(self.path), *args, "--", self._repository.source, spec, env=env)
+            error = done.stderr.decode(errors="replace").strip()
+            if done.returncode == 0:
+                return ""
+            if not self._clear_lock(error):
+                break
+        return error or f"git fetch ended with status {done.returncode}"
 
-        basic = base64.b64encode(f"x-access-token:{environ[name]}".encode()).decode()
-        return {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "http.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
-        }
-
-    def _git(
-        self, *args: str, check: bool = True, stdin: bytes | None = None, env: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[bytes]:
-        command = [*_GIT, "--git-dir", str(self.path), *args]
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, env=dict(env or git_environment()), check=False
-        )
-        if check and done.returncode:
-            raise PermanentError(
-                f"git {args[0]} failed in {self.path}: {done.stderr.decode(errors='replace').strip()[:500]}"
-            )
-        return done
-
-
-class BlobReader:
-    """Reads blobs through two long-lived `git cat-file` processes: one for sizes, one for contents."""
-
-    def __init__(self, git_dir: Path) -> None:
-        self._git_dir = git_dir
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> BlobReader:
-        for mode in ("--batch-check=%(objectname) %(objectsize)", "--batch"):
-            command = [*_GIT, "--git-dir", str(self._git_dir), "cat-file", mode]
-            pipe = subprocess.PIPE
-            self._processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, env=git_environment()))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for process in self._processes:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.close()
-            process.stdout.close()
-            process.wait()
-
-    def sizes(self, blobs: Sequence[str]) -> list[int]:
-        """Sizes in bytes, in the order asked; -1 for an object that is not there (a partial clone)."""
-        sizes = []
-        for line in self._ask(0, blobs):
-            words = line.split()
-            sizes.append(int(words[1]) if len(words) == 2 and words[1].isdigit() else -1)
-        return sizes
-
-    def contents(self, blobs: Sequence[str]) -> Iterator[bytes]:
-        """Contents in the order asked, one in memory at a time."""
-        out = self._out(1)
-        for line in self._ask(1, blobs):
-            size = int(line.split()[2])
-            content = out.read(size)
-            # Before the yield: a reader that takes just what it asked for must leave the pipe at the next answer.
-            out.read(1)
-            yield content
-
-    def _ask(self, which: int, blobs: Sequence[str]) -> Iterator[bytes]:
-        out = self._out(which)
-        source = self._processes[which].stdin
-        assert source is not None
-        # A pipe holds 64 KiB: asking for more at once than fits would block both sides.
-        for start in range(0, len(blobs), 500):
-            asked = blobs[start : start + 500]
-            source.write(b"".join(blob.encode() + b"\n" for blob in asked))
-            source.flush()
-            for _ in asked:
-                yield out.readline()
-
-    def _out(self, which: int) -> IO[bytes]:
-        out = self._processes[which].stdout
-        assert out is not None
-        return out
+    def _clear_lock(self, error: str) -> bool:
+        """Remove the lock that git complains of, when nobody can hold it any more; we hold the mirror's own."""
+        found = _LOCKED.search(error)
+        if not found:
+            return False
+        path = Path(found["path"])
+        path = path if path.is_absolute() else self.path / path
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime < _STALE_LOCK_S:
+                raise TransientError(
+                    f"another git is at work in {self.path} ({path.name} is new): try again in a minute"
+                )
+            path.unlink()
+        return True
 
 
 def mirror_of(repository: Repository, *, home: Path) -> Mirror:
     """The mirror of a configured repository; the same source and branch share one, whatever the tenant."""
     key = repository.source + (f"#{repository.branch}" if repository.branch else "")
-    return Mirror(home / "mirrors" / f"{quote(key, safe='').replace('%2F', '+')[-180:]}.git", repository)
+    name = quote(key, safe="").replace("%2F", "+")
+    if len(name) > 180:
+        name = f"{name[-140:]}-{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
+    return Mirror(home / "mirrors" / f"{name}.git", repository)
 
 
-def nul_fields(output: bytes) -> Iterable[str]:
-    """NUL-terminated output as text; paths that are not UTF-8 keep their bytes as surrogates."""
-    return (field.decode("utf-8", "surrogateescape") for field in output.split(b"\0")[:-1])
-
-
-_GIT = ("git", "-c", "core.quotePath=false", "-c", "log.showRoot=true", "-c", "log.showSignature=false")
-
-
-def git_environment(*, now: datetime | None = None) -> dict[str, str]:
-    """Git's environment: no prompts, plain English, and nothing of a repository we happen to stand in."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith("GIT_SSH")}
-    env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_OPTIONAL_LOCKS": "0"}
-    env |= {f"GIT_{who}_{what}": value for who in ("COMMITTER", "AUTHOR") for what, value in _IDENTITY.items()}
-    if now is not None:
-        env["GIT_COMMITTER_DATE"] = f"{int(now.timestamp())} +0000"
-    return env
-
-
-# Reflog entries need an identity; a fresh machine has none configured.
-_IDENTITY = {"NAME": "rag-pipeline", "EMAIL": "rag-pipeline@localhost"}
+_CONFIG = """\
+[core]
+\t# The reflog is our memory of rewritten history: without it a force-push could not be told from a commit.
+\tlogAllRefUpdates = always
+[gc]
+\treflogExpire = never
+\treflogExpireUnreachable = never
+\tautoDetach = false
+[maintenance]
+\tautoDetach = false
+[fetch]
+\twriteCommitGraph = true
+[http]
+\t# A connection that gives less than 1 kB/s for a minute is dead.
+\tlowSpeedLimit = 1000
+\tlowSpeedTime = 60
+"""

@@ -14,8 +14,9 @@ from rag_pipeline.lake.store import Lake, Part, PartWriter
 from rag_pipeline.model import DayRange, SourceItem
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
+from rag_pipeline.sources.changes import Change
 from rag_pipeline.sources.file_kinds import FILE_KINDS_VERSION, kind_of
-from rag_pipeline.sources.git import GIT_SOURCE_VERSION, Change, GitReader, GitReport
+from rag_pipeline.sources.git import GIT_SOURCE_VERSION, GitReader, GitReport
 from rag_pipeline.sources.mirror import Mirror, mirror_of
 from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
 
@@ -56,9 +57,8 @@ def source_fingerprint(repository: Repository, limits: GitLimits) -> str:
 
 def window_inputs(settings: Settings, repository: Repository, window: Window) -> str:
     """Changes when reading this window could give other items; each raw part notes what it was read from."""
-    rewrites = (f"{step.old}@{step.at.isoformat()}" for step in window.steps if step.is_rewrite)
-    source = source_fingerprint(repository, settings.git)
-    return combine(source, str(window.base), window.end, str(window.first_day), *rewrites)
+    steps = (f"{step.commit} {step.old} {step.at.timestamp():.0f}" for step in window.steps)
+    return combine(source_fingerprint(repository, settings.git), str(window.base), str(window.first_day), *steps)
 
 
 def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:

@@ -1,30 +1,36 @@
 """When a branch reached which state: its first-parent commits and the rewrites we saw, on one time line.
 
-The branch's state is what people see, so its history is the first-parent chain of its head. A commit's time is the
-latest committer date up to it, so that time never runs backwards along the chain. When the branch was moved to a commit
-that does not continue it (a force-push, or a merge that made the old head a second parent), the difference of the two
-states is a change of the moment we saw it.
+The branch's state is what people see, so its history is the first-parent chain of its head. The mirror's reflog says
+when we saw which head; the time line is that log replayed, and what was once placed on it keeps its place and time:
+
+- A commit's time is its committer date, but not before its parent's, not before a rewrite that was seen earlier, and
+  not after the moment we first saw it (by a clock that runs fast).
+- When the branch moves to a commit that does not continue it (a force-push, or a merge that made the old head a second
+  parent), that is a change of the moment we saw it, of everything in which the two states differ and of everything
+  that the abandoned commits had touched.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from rag_pipeline.sources.mirror import HEAD, HeadMove, Mirror
+from rag_pipeline.sources.mirror import HeadMove, Mirror
 
-_CLOCK_SKEW = timedelta(days=1)
+_CLOCK_SKEW_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One change of the branch's state: a commit, or a rewrite (`old` is the commit it replaced)."""
+    """One change of the branch's state: a commit, or a rewrite (`old` is the head it replaced)."""
 
     commit: str
     at: datetime
     old: str | None = None
+    dropped: Sequence[str] = ()
+    """Commits that a rewrite took off the branch, newest first."""
 
     @property
     def is_rewrite(self) -> bool:
@@ -75,17 +81,18 @@ class Timeline:
         A window that begins at (or before) `first_day`, the first partition, starts from the empty tree.
         """
         begin = 0 if first <= first_day else self._index(first)
-        stop = self._index(last + timedelta(days=1))
+        stop = self._index(last + timedelta(days=1)) if last < date.max else len(self.steps)
         steps = self.steps[begin:stop]
         if not steps or last < first_day:
             return None
-        before = next((s.commit for s in reversed(self.steps[:begin])), None)
+        before = self.steps[begin - 1].commit if begin else None
         return Window(base=before, end=steps[-1].commit, steps=steps, first_day=first_day)
 
     def first_day_after(self, position: Position | None, *, first_day: date) -> date | None:
         """The first day with a step that came after `position`; None when there is none.
 
-        A commit that is not (or no longer) on the line counts as never seen, unless a rewrite tells what followed it.
+        A commit that was taken off the branch is followed by the rewrite that did it; one that never was on it counts
+        as never seen.
         """
         later = self.steps[self._index_after(position) :]
         return max(later[0].at.date(), first_day) if later else None
@@ -101,57 +108,126 @@ class Timeline:
         for index in range(len(self.steps) - 1, -1, -1):
             if self.steps[index].commit == position.commit and self.steps[index].at <= position.at:
                 return index + 1
-        return next((i for i, step in enumerate(self.steps) if step.old == position.commit), 0)
+        return next((i for i, step in enumerate(self.steps) if position.commit in step.dropped), 0)
 
     def _index(self, day: date) -> int:
         return bisect_left(self.steps, day, key=lambda step: step.at.date())
 
 
 def read_timeline(mirror: Mirror, *, now: datetime) -> Timeline:
-    """The time line of a fetched mirror; `now` bounds dates that lie in the future by a broken clock."""
-    if mirror.head() is None:
+    """The time line of a fetched mirror; `now` is when it was fetched, should its own record of that be lost."""
+    moves = mirror.moves()
+    if not moves:
+        head = mirror.head()
+        moves = [HeadMove(old=None, new=head, at=now)] if head else []
+    if not moves:
         return Timeline(steps=())
-    output = mirror.run("log", "--first-parent", "--reverse", "--format=%H %ct", HEAD).decode()
-    chain = [(line[:40], int(line[41:])) for line in output.splitlines()]
-    position = {commit: index for index, (commit, _) in enumerate(chain)}
-    rewrites = _rewrites(mirror, position)
-    steps: list[Step] = []
-    latest = datetime.min.replace(tzinfo=UTC)
-    for index, (commit, seconds) in enumerate(chain):
-        date_given = datetime.fromtimestamp(max(seconds, 0), UTC)
-        if date_given <= now + _CLOCK_SKEW:
-            latest = max(latest, date_given)
-        elif latest.year == 1:
-            latest = now
-        while rewrites and rewrites[0][0] < index:
-            latest = _insert(steps, rewrites.pop(0)[1], latest)
-            latest = max(latest, steps[-1].at)
-        steps.append(Step(commit=commit, at=latest))
-    for _, move in rewrites:
-        latest = _insert(steps, move, latest)
-    return Timeline(steps=steps)
+    history = _read_history(mirror, {move.new for move in moves})
+    replay = _Replay(history)
+    for move in moves:
+        # A head whose commit the mirror lost (it was damaged) tells nothing any more.
+        if move.new in history.parent:
+            replay.see(move.new, at=int(move.at.timestamp()))
+    return replay.timeline()
 
 
-def _insert(steps: list[Step], move: HeadMove, latest: datetime) -> datetime:
-    at = max(move.at, steps[-1].at) if steps else move.at
-    steps.append(Step(commit=steps[-1].commit if steps else move.new, old=move.old, at=at))
-    return max(latest, at)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _History:
+    """First parent, committer date (seconds) and length of the first-parent chain of every commit a head ever had."""
+
+    parent: Mapping[str, str | None]
+    date: Mapping[str, int]
+    depth: Mapping[str, int]
+
+    def chain(self, head: str | None, *, until: str | None = None) -> list[str]:
+        """The first-parent chain of a head, newest first, without `until` and what comes before it."""
+        commits = []
+        while head is not None and head != until:
+            commits.append(head)
+            head = self.parent[head]
+        return commits
+
+    def fork(self, one: str | None, other: str | None) -> str | None:
+        """Where two chains part: the newest commit that both have."""
+        while one is not None and other is not None and one != other:
+            if self.depth[one] >= self.depth[other]:
+                one = self.parent[one]
+            else:
+                other = self.parent[other]
+        return one if one == other else None
 
 
-def _rewrites(mirror: Mirror, position: dict[str, int]) -> list[tuple[int, HeadMove]]:
-    """Moves of the branch that its present first-parent chain does not explain, with where on the chain they ended."""
-    found = []
-    for move in mirror.moves():
-        end = position.get(move.new)
-        if end is None:
-            # The branch has been rewritten again since; where it then stood is where it joins today's chain.
-            end = position.get(_joins(mirror, move.new, position), len(position) - 1)
-            found.append((end, move))
-        elif position.get(move.old, end + 1) > end:
-            found.append((end, move))
-    return sorted(found, key=lambda entry: entry[0])
+def _read_history(mirror: Mirror, heads: set[str]) -> _History:
+    """One git process, however many heads there were."""
+    asked = "\n".join(heads).encode()
+    output = mirror.run(
+        "rev-list", "--first-parent", "--parents", "--timestamp", "--ignore-missing", "--stdin", stdin=asked
+    )
+    parent: dict[str, str | None] = {}
+    dates: dict[str, int] = {}
+    for line in output.decode().splitlines():
+        seconds, commit, *parents = line.split(" ")
+        parent[commit] = parents[0] if parents else None
+        dates[commit] = max(int(seconds), 0)
+    return _History(parent=parent, date=dates, depth=_depths(parent))
 
 
-def _joins(mirror: Mirror, commit: str, position: dict[str, int]) -> str:
-    output = mirror.run("log", "--first-parent", "--format=%H", commit).decode()
-    return next((line for line in output.splitlines() if line in position), "")
+def _depths(parent: Mapping[str, str | None]) -> dict[str, int]:
+    depth: dict[str, int] = {}
+    for commit in parent:
+        path = []
+        at: str | None = commit
+        while at is not None and at not in depth:
+            path.append(at)
+            at = parent[at]
+        start = depth[at] if at is not None else 0
+        depth |= {found: number for number, found in enumerate(reversed(path), start=start + 1)}
+    return depth
+
+
+class _Replay:
+    """The branch's heads, one after the other, as the mirror saw them."""
+
+    def __init__(self, history: _History) -> None:
+        self._history = history
+        self._head: str | None = None
+        self._steps: list[Step] = []
+        self._time: dict[str, int] = {}
+        self._clock = 0
+        self._rewritten_at = 0
+
+    def see(self, head: str, *, at: int) -> None:
+        """The branch was seen at `head`; `at` in seconds since 1970."""
+        self._clock = max(self._clock, at)
+        fork = self._history.fork(self._head, head)
+        dropped = self._history.chain(self._head, until=fork)
+        gained = self._history.chain(head, until=fork)
+        regained = any(commit in self._time for commit in gained)
+        for commit in reversed(gained):
+            # A commit that is on the branch again keeps its place: that it is back is a change of now.
+            if commit not in self._time:
+                self._time[commit] = self._time_of(commit)
+                self._steps.append(Step(commit=commit, at=_moment(self._time[commit])))
+        if self._head is not None and (dropped or regained):
+            self._rewritten_at = self._clock
+            step = Step(commit=head, at=_moment(self._clock), old=self._head, dropped=tuple(dropped))
+            self._steps.append(step)
+        self._head = head
+
+    def timeline(self) -> Timeline:
+        """The steps of the commits that are on the branch now, and all rewrites."""
+        present = set(self._history.chain(self._head))
+        return Timeline(steps=tuple(step for step in self._steps if step.is_rewrite or step.commit in present))
+
+    def _time_of(self, commit: str) -> int:
+        parent = self._history.parent[commit]
+        floor = max(self._time[parent] if parent else 0, self._rewritten_at)
+        given = self._history.date[commit]
+        if given > self._clock + _CLOCK_SKEW_S:
+            # A broken clock, not a fast one: of no use, and later commits must not be drawn after it.
+            return floor
+        return max(floor, min(given, self._clock))
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
