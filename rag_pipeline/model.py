@@ -146,6 +146,20 @@ class Failure:
     reason: str
 
 
+def failure_of(item: SourceItem | Document, *, stage: str, reason: str) -> Failure:
+    """The failure of a stage on an item or document."""
+    return Failure(
+        tenant=item.tenant,
+        source_type=item.source_type,
+        source_id=item.source_id,
+        stage=stage,
+        repository=item.repository,
+        day=item.day,
+        source_updated_at=item.source_updated_at,
+        reason=reason[:500],
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpace:
     """All vectors that may be compared with each other: one model, one length, one input recipe."""

@@ -11,7 +11,7 @@ from rag_pipeline.chunking.tokens import TokenCounter
 from rag_pipeline.lake.derive import DeriveReport, combine, derive
 from rag_pipeline.lake.schemas import CHUNKS, documents_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import Chunk, DayRange, Document, Failure
+from rag_pipeline.model import Chunk, DayRange, Failure, failure_of
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Chunking
 from rag_pipeline.settings import fingerprint as settings_fingerprint
@@ -50,14 +50,6 @@ def _chunks(
                 chunks = chunk_document(document, settings=settings, count_tokens=count_tokens)
             except Exception as error:
                 # Whatever one document does to a splitter must not stop the others.
-                failures.append(_failure(document, error))
+                failures.append(failure_of(document, stage=STAGE, reason=f"{type(error).__name__}: {error}"))
             else:
                 yield from chunks
-
-
-def _failure(document: Document, error: Exception) -> Failure:
-    return Failure(
-        tenant=document.tenant, source_type=document.source_type, source_id=document.source_id, stage=STAGE,
-        repository=document.repository, day=document.day,
-        source_updated_at=document.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
-    )  # fmt: skip

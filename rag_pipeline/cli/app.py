@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_pipeline.cli.console import Watch, err, out, print_answer, print_hits, rows_table
+from rag_pipeline.cli.console import Watch, err, out, print_answer, print_hits
 from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.model import DayRange, SearchHit
 from rag_pipeline.settings import Settings, load_settings
@@ -109,37 +109,13 @@ def down() -> None:
 @app.command(short_help="Show what the index holds.")
 def status(as_json: AsJson = False) -> None:
     """Show what is used, what the index holds, and what is quarantined."""
-    from rag_pipeline.embedded import EmbeddedPostgres
-    from rag_pipeline.index.bookkeeping import open_failures, overview
-    from rag_pipeline.index.database import connected, describe
-    from rag_pipeline.index.migrations import pending
-    from rag_pipeline.index.spaces import active_space
+    from rag_pipeline.cli.status import print_status, status_report
 
-    settings = _settings()
-    embedded = EmbeddedPostgres(settings.home)
-    running = bool(settings.database_url) or embedded.is_running()
-    report: dict[str, Any] = {
-        "config": str(settings.config_file or "defaults"),
-        "home": str(settings.home),
-        "lake": settings.lake_url,
-        "database": describe(settings.database_url) if settings.database_url else "embedded",
-        "running": running,
-        "repositories": [repository.source for repository in settings.repositories],
-        "first_partition": settings.first_day.isoformat(),
-        "index": [],
-        "quarantined": [],
-    }
-    if running:
-        url = settings.database_url or embedded.url()
-        report["pending_migrations"] = [f"{m.version:04d}_{m.name}" for m in pending(url)]
-        if not report["pending_migrations"]:
-            with connected(url) as connection:
-                space = active_space(connection)
-                report["embedding_space"] = dataclasses.asdict(space) if space else None
-                report["index"] = [dataclasses.asdict(line) for line in overview(connection)]
-                names = ("tenant", "source_type", "source_id", "stage", "reason", "attempts")
-                report["quarantined"] = [dict(zip(names, row, strict=True)) for row in open_failures(connection)]
-    _print_json(report) if as_json else _print_status(report)
+    report = status_report(_settings())
+    if as_json:
+        _print_json(report)
+    else:
+        print_status(report)
 
 
 @app.command(short_help="Print Dagster's variables.")
@@ -296,44 +272,3 @@ def _day(text: str, settings: Settings, today: date) -> date:
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
-
-
-def _print_status(report: dict[str, Any]) -> None:
-    space = report.get("embedding_space")
-    rows = [
-        ("configuration", report["config"]),
-        ("home", report["home"]),
-        ("lake", report["lake"]),
-        ("database", f"{report['database']}, {'running' if report['running'] else 'not running'}"),
-        ("repositories", ", ".join(report["repositories"]) or "none configured"),
-        ("first partition", report["first_partition"]),
-        (
-            "embedding space",
-            f"{space['provider']} {space['model']}, {space['dimensions']} dimensions" if space else "none",
-        ),
-    ]
-    if report.get("pending_migrations"):
-        rows.append(("migrations", f"pending: {', '.join(report['pending_migrations'])} (run `rag-pipeline migrate`)"))
-    out.print(rows_table("", ("status", ""), rows))
-    if report["index"]:
-        headers = (
-            "tenant",
-            "repository",
-            "source type",
-            "documents",
-            "chunks",
-            "tombstones",
-            "newest change",
-            "last indexed",
-        )
-        lines = [
-            (r["tenant"], r["repository"], r["source_type"], r["documents"], r["chunks"], r["tombstones"],
-             f"{r['newest_change']:%Y-%m-%d %H:%M}", f"{r['last_indexed']:%Y-%m-%d %H:%M}")
-            for r in report["index"]
-        ]  # fmt: skip
-        out.print()
-        out.print(rows_table("", headers, lines))
-    if report["quarantined"]:
-        out.print()
-        failed = [(r["source_id"], r["stage"], r["attempts"], r["reason"]) for r in report["quarantined"]]
-        out.print(rows_table("", ("quarantined item", "stage", "attempts", "reason"), failed))

@@ -10,7 +10,7 @@ from rag_pipeline.documents.clean import CLEANING_VERSION, clean
 from rag_pipeline.lake.derive import DeriveReport, derive
 from rag_pipeline.lake.schemas import DOCUMENTS, items_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, Document, Failure, SourceItem
+from rag_pipeline.model import DayRange, Document, Failure, failure_of
 from rag_pipeline.progress import Progress
 
 STAGE = "documents"
@@ -42,12 +42,4 @@ def _documents(lake: Lake, part: Part, inputs: Sequence[str], failures: list[Fai
                     yield clean(item)
                 except Exception as error:
                     # Whatever one file does to a parser must not stop the others.
-                    failures.append(_failure(item, error))
-
-
-def _failure(item: SourceItem, error: Exception) -> Failure:
-    return Failure(
-        tenant=item.tenant, source_type=item.source_type, source_id=item.source_id, stage=STAGE,
-        repository=item.repository, day=item.day,
-        source_updated_at=item.source_updated_at, reason=f"{type(error).__name__}: {error}"[:500],
-    )  # fmt: skip
+                    failures.append(failure_of(item, stage=STAGE, reason=f"{type(error).__name__}: {error}"))

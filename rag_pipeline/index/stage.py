@@ -19,7 +19,7 @@ from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure
+from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
 from rag_pipeline.progress import Progress
 
 STAGE = "knowledge_index"
@@ -122,16 +122,9 @@ def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> boo
     missing = next((chunk for chunk in entry.chunks if chunk.text_hash not in known), None)
     if missing is None:
         return True
-    d = entry.document
-    reason = (
-        f"lines {missing.start_line} to {missing.end_line} have no vector: materialize embeddings for this day again"
-    )
-    failures.append(
-        Failure(
-            tenant=d.tenant, source_type=d.source_type, source_id=d.source_id, stage=STAGE,
-            repository=d.repository, day=d.day, source_updated_at=d.source_updated_at, reason=reason,
-        )
-    )  # fmt: skip
+    lines = f"lines {missing.start_line} to {missing.end_line}"
+    reason = f"{lines} have no vector: materialize embeddings for this day again"
+    failures.append(failure_of(entry.document, stage=STAGE, reason=reason))
     return False
 
 
