@@ -68,7 +68,7 @@ class Mirror:
         with self._locked():
             if not self.exists():
                 return self._renew(now=now, environ=environ)
-            if not self._is_shallow() and (head := self.head()) and head == remote.local_head(self._repository):
+            if not self.shallow_boundary() and (head := self.head()) and head == remote.local_head(self._repository):
                 return head
             error = self._fetch(now=now, environ=environ)
             if not error:
@@ -126,8 +126,12 @@ class Mirror:
         """A reader of blobs; use it as a context manager."""
         return BlobReader(self.path)
 
-    def _is_shallow(self) -> bool:
-        return (self.path / "shallow").exists()
+    def shallow_boundary(self) -> bytes:
+        """Where the history ends that a shallow source has; nothing when it is whole."""
+        try:
+            return (self.path / "shallow").read_bytes()
+        except FileNotFoundError:
+            return b""
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -176,7 +180,7 @@ class Mirror:
         """Git's complaint, or nothing when all went well; locks that a killed git left behind are cleared away."""
         args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         # A shallow source is copied as it is; once it has its whole history, so shall we.
-        args.append("--unshallow" if self._is_shallow() else "--update-shallow")
+        args.append("--unshallow" if self.shallow_boundary() else "--update-shallow")
         env = git_environment(now=now) | remote.credentials(self._repository, environ)
         # "--" ends the options: a source can never be read as one.
         spec = f"+{remote.wanted_ref(self._repository)}:{HEAD}"

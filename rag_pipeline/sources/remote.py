@@ -13,9 +13,10 @@ from rag_pipeline.settings import Repository
 from rag_pipeline.sources.git_command import git_environment, run_git
 
 _TRANSIENT = re.compile(
-    r"could not resolve host|failed to connect|connection (timed out|reset|refused|closed)|early EOF|RPC failed|unexpected disconnect"
-    r"|returned error: (408|429|5\d\d)|operation (timed out|too slow)|no route to host|network is unreachable"
-    r"|remote end hung up|gnutls_handshake|SSL_(connect|read|ERROR_SYSCALL)|temporary failure|index-pack (failed|died)",
+    r"could not resolve host|failed to connect|connection (timed out|reset|refused|closed)|early EOF|RPC failed"
+    r"|unexpected disconnect|returned error: (408|429|5\d\d)|operation (timed out|too slow)|no route to host"
+    r"|network is unreachable|remote end hung up|gnutls_handshake|SSL_(connect|read|ERROR_SYSCALL)"
+    r"|temporary failure|index-pack (failed|died)",
     re.IGNORECASE,
 )
 

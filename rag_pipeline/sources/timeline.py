@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 from rag_pipeline.sources.mirror import HeadMove, Mirror
 
@@ -122,6 +123,17 @@ def read_timeline(mirror: Mirror, *, now: datetime) -> Timeline:
         moves = [HeadMove(old=None, new=head, at=now)] if head else []
     if not moves:
         return Timeline(steps=())
+    seen = (tuple(moves), mirror.shallow_boundary())
+    if mirror.path not in _KNOWN or _KNOWN[mirror.path][0] != seen:
+        _KNOWN[mirror.path] = seen, _replay(mirror, moves)
+    return _KNOWN[mirror.path][1]
+
+
+# A run asks several times, and the answer depends on nothing but what the mirror saw.
+_KNOWN: dict[Path, tuple[object, Timeline]] = {}
+
+
+def _replay(mirror: Mirror, moves: Sequence[HeadMove]) -> Timeline:
     history = _read_history(mirror, {move.new for move in moves})
     replay = _Replay(history)
     for move in moves:
@@ -133,28 +145,10 @@ def read_timeline(mirror: Mirror, *, now: datetime) -> Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _History:
-    """First parent, committer date (seconds) and length of the first-parent chain of every commit a head ever had."""
+    """First parent and committer date (seconds) of every commit on the first-parent chain of any head there was."""
 
     parent: Mapping[str, str | None]
     date: Mapping[str, int]
-    depth: Mapping[str, int]
-
-    def chain(self, head: str | None, *, until: str | None = None) -> list[str]:
-        """The first-parent chain of a head, newest first, without `until` and what comes before it."""
-        commits = []
-        while head is not None and head != until:
-            commits.append(head)
-            head = self.parent[head]
-        return commits
-
-    def fork(self, one: str | None, other: str | None) -> str | None:
-        """Where two chains part: the newest commit that both have."""
-        while one is not None and other is not None and one != other:
-            if self.depth[one] >= self.depth[other]:
-                one = self.parent[one]
-            else:
-                other = self.parent[other]
-        return one if one == other else None
 
 
 def _read_history(mirror: Mirror, heads: set[str]) -> _History:
@@ -169,20 +163,7 @@ def _read_history(mirror: Mirror, heads: set[str]) -> _History:
         seconds, commit, *parents = line.split(" ")
         parent[commit] = parents[0] if parents else None
         dates[commit] = max(int(seconds), 0)
-    return _History(parent=parent, date=dates, depth=_depths(parent))
-
-
-def _depths(parent: Mapping[str, str | None]) -> dict[str, int]:
-    depth: dict[str, int] = {}
-    for commit in parent:
-        path = []
-        at: str | None = commit
-        while at is not None and at not in depth:
-            path.append(at)
-            at = parent[at]
-        start = depth[at] if at is not None else 0
-        depth |= {found: number for number, found in enumerate(reversed(path), start=start + 1)}
-    return depth
+    return _History(parent=parent, date=dates)
 
 
 class _Replay:
@@ -190,7 +171,8 @@ class _Replay:
 
     def __init__(self, history: _History) -> None:
         self._history = history
-        self._head: str | None = None
+        self._chain: list[str] = []
+        self._place: dict[str, int] = {}
         self._steps: list[Step] = []
         self._time: dict[str, int] = {}
         self._clock = 0
@@ -199,25 +181,38 @@ class _Replay:
     def see(self, head: str, *, at: int) -> None:
         """The branch was seen at `head`; `at` in seconds since 1970."""
         self._clock = max(self._clock, at)
-        fork = self._history.fork(self._head, head)
-        dropped = self._history.chain(self._head, until=fork)
-        gained = self._history.chain(head, until=fork)
+        old = self._chain[-1] if self._chain else None
+        gained, dropped = self._move(head)
         regained = any(commit in self._time for commit in gained)
-        for commit in reversed(gained):
+        for commit in gained:
             # A commit that is on the branch again keeps its place: that it is back is a change of now.
             if commit not in self._time:
                 self._time[commit] = self._time_of(commit)
                 self._steps.append(Step(commit=commit, at=_moment(self._time[commit])))
-        if self._head is not None and (dropped or regained):
+        if old is not None and (dropped or regained):
             self._rewritten_at = self._clock
-            step = Step(commit=head, at=_moment(self._clock), old=self._head, dropped=tuple(dropped))
-            self._steps.append(step)
-        self._head = head
+            self._steps.append(Step(commit=head, at=_moment(self._clock), old=old, dropped=tuple(dropped)))
 
     def timeline(self) -> Timeline:
         """The steps of the commits that are on the branch now, and all rewrites."""
-        present = set(self._history.chain(self._head))
-        return Timeline(steps=tuple(step for step in self._steps if step.is_rewrite or step.commit in present))
+        return Timeline(steps=tuple(step for step in self._steps if step.is_rewrite or step.commit in self._place))
+
+    def _move(self, head: str) -> tuple[list[str], list[str]]:
+        """Make the branch end at `head`; what it gained (oldest first) and what it lost (newest first)."""
+        gained = []
+        at: str | None = head
+        while at is not None and at not in self._place:
+            gained.append(at)
+            at = self._history.parent[at]
+        gained.reverse()
+        kept = self._place[at] + 1 if at is not None else 0
+        dropped = self._chain[kept:][::-1]
+        del self._chain[kept:]
+        for commit in dropped:
+            del self._place[commit]
+        self._place.update((commit, kept + number) for number, commit in enumerate(gained))
+        self._chain += gained
+        return gained, dropped
 
     def _time_of(self, commit: str) -> int:
         parent = self._history.parent[commit]

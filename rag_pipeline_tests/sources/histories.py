@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -104,9 +105,7 @@ def covers(draw: st.DrawFn, first: date, last: date) -> list[tuple[date, date]]:
     days = (last - first).days + 1
     cuts = sorted(draw(st.sets(st.integers(1, days - 1), max_size=4))) if days > 1 else []
     edges = [0, *cuts, days]
-    windows = [
-        (first + timedelta(days=a), first + timedelta(days=b - 1)) for a, b in zip(edges, edges[1:], strict=False)
-    ]
+    windows = [(first + timedelta(days=a), first + timedelta(days=b - 1)) for a, b in pairwise(edges)]
     windows += draw(st.lists(st.sampled_from(windows), max_size=2))
     if draw(st.booleans()):
         windows.append((first, last))
@@ -146,7 +145,7 @@ class Repository:
 def snapshot(tree: Tree) -> dict[str, bytes]:
     """What an index of this state holds: by rules of the model, independent of the code under test."""
     top, sub = tree.get(".gitattributes", ""), tree.get("sub/.gitattributes", "")
-    gone = {path for path in tree if path.endswith(".bin") or path.endswith(".gitattributes")}
+    gone = {path for path in tree if path.endswith((".bin", ".gitattributes"))}
     if "gen/* linguist-generated" in top:
         gone |= {"gen/e.py"}
     if "*.md linguist-vendored" in top:

@@ -12,7 +12,7 @@ from rag_pipeline_tests.sources.histories import START, Epoch, Repository, cover
 from rag_pipeline_tests.sources.reading import Index, Source
 
 _MODERATE = settings(
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

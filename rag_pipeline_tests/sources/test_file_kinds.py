@@ -35,7 +35,8 @@ def test_the_name_tells_the_kind(path: str, kind: str | None) -> None:
     [
         ("web/node_modules/x/index.js", "vendored"), ("vendor/a.go", "vendored"), ("vendored/a.go", None),
         ("static/jquery-3.1.js", "vendored"), ("jquery/notes.md", None), ("package-lock.json", "generated"),
-        ("api/x_pb2.py", "generated"), ("a.min.js", "minified"), ("admin.js", None), ("src/third_party/a.c", "vendored"),
+        ("api/x_pb2.py", "generated"), ("a.min.js", "minified"), ("admin.js", None),
+        ("src/third_party/a.c", "vendored"),
     ],
 )  # fmt: skip
 def test_paths_that_are_not_for_the_index(path: str, reason: str | None) -> None:

@@ -12,7 +12,8 @@ from rag_pipeline.sources.forge import link
     [
         ("https://github.com/o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),
         ("git@github.com:o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),
-        ("ssh://git@gitlab.acme.org:2222/g/s/n.git", "https://gitlab.acme.org/g/s/n/-/blob/c0/a/b%20c.md", "#L{start}-{end}"),
+        ("ssh://git@gitlab.acme.org:2222/g/s/n.git",
+         "https://gitlab.acme.org/g/s/n/-/blob/c0/a/b%20c.md", "#L{start}-{end}"),
         ("https://bitbucket.org/o/n", "https://bitbucket.org/o/n/src/c0/a/b%20c.md", "#lines-{start}:{end}"),
         ("https://codeberg.org/o/n", "https://codeberg.org/o/n/src/commit/c0/a/b%20c.md", "#L{start}-L{end}"),
         ("http://forge.local:3000/o/n", "http://forge.local:3000/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),

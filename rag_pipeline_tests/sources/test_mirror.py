@@ -152,7 +152,7 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_folder_that_is_no_repository(repository: GitRepository, source: Source, tmp_path: Path) -> None:
     repository.commit("2024-01-02", {"sub/a.md": "a"})
     source.path = repository.path / "sub"
-    with pytest.raises(SourceNotFound, match="sub is not a git repository: give the folder that holds its .git"):
+    with pytest.raises(SourceNotFound, match=r"sub is not a git repository: give the folder that holds its \.git"):
         source.fetch()
 
 
@@ -171,7 +171,7 @@ def test_a_repository_of_another_user(
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-    with pytest.raises(SourceNotFound, match="belongs to another user.*git config --global --add safe.directory /"):
+    with pytest.raises(SourceNotFound, match=r"belongs to another user.*git config --global --add safe.directory /"):
         source.fetch()
 
 

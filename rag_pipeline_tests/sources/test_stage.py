@@ -122,7 +122,7 @@ def test_what_a_killed_run_left_is_completed(raw: Raw, monkeypatch: pytest.Monke
     with pytest.raises(KeyboardInterrupt):
         raw.run()
     monkeypatch.undo()
-    assert not [path for path in raw.folder.rglob("*.tmp")]
+    assert not list(raw.folder.rglob("*.tmp"))
     kept = raw.files()
     assert 0 < len(kept) < 4
     assert raw.run().fresh_parts == len(kept)
