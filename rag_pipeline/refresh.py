@@ -13,6 +13,7 @@ from datetime import datetime
 from rag_pipeline.chunking import stage as chunking
 from rag_pipeline.documents import stage as documents
 from rag_pipeline.embedding import counting_version
+from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey, advance, failing_days, position, stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.stage import STAGE as INDEX_STAGE
@@ -58,7 +59,15 @@ def plan(settings: Settings, *, connection: Connection, space: EmbeddingSpace | 
     first, reasons = today, []
     for repository in settings.repositories:
         mirror = mirror_of(repository, home=settings.home)
-        if mirror.fetch(now=now) is None:
+        try:
+            empty = mirror.fetch(now=now) is None
+        except RagPipelineError as error:
+            if len(settings.repositories) == 1:
+                raise
+            # The run will put it on record; the others shall not wait for it.
+            reasons.append(f"{repository.name}: {error}")
+            continue
+        if empty:
             reasons.append(f"{repository.name}: has no commit yet")
             continue
         timeline = read_timeline(mirror, now=now)
@@ -68,7 +77,7 @@ def plan(settings: Settings, *, connection: Connection, space: EmbeddingSpace | 
         if due is not None:
             first = min(first, due)
             reasons.append(f"{repository.name}: {'new since' if known else 'not indexed yet, from'} {due}")
-    retries = [day for day in failing_days(connection) if day < first]
+    retries = [day for day in failing_days(connection) if settings.first_day <= day < first]
     reasons += [f"quarantined items of {day}" for day in retries]
     first = max(first, settings.first_day)
     return Plan(

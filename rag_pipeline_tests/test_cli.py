@@ -158,6 +158,15 @@ def test_a_missing_repository_is_named(shell):
     assert "does-not-exist does not exist" in message
 
 
+def test_a_missing_repository_among_others_is_named_after_they_are_done(shell, project):
+    (shell.folder / "rag_pipeline.toml").write_text(
+        f'[[repositories]]\nsource = "{project.path}"\n[[repositories]]\nsource = "./gone"\n'
+    )
+    message = shell.fails("materialize")
+    assert "gone does not exist" in message and "the other repositories are up to date" in message
+    assert len(json.loads(shell("search", "installing", "--json").stdout)) > 0
+
+
 def test_an_unknown_configuration_key_is_named(shell):
     (shell.folder / "rag_pipeline.toml").write_text("[chunking]\nmax_token = 100\n")
     message = shell.fails("status")

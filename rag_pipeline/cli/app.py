@@ -51,7 +51,7 @@ def up(
 ) -> None:
     """Start the database, index what is new, answer a sample question, and open the Dagster UI."""
     from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
-    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, run_days
+    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
     if repo:
         os.environ["RAG_REPO"] = _absolute(repo)
@@ -74,6 +74,7 @@ def up(
     out.print()
     _print_sample(settings)
     if once:
+        require_all_read(summary)
         err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
         return
     serve_ui(host=host, port=port)
@@ -149,7 +150,7 @@ def materialize(
     as_json: AsJson = False,
 ) -> None:
     """Run the refresh job: for a day, for a range in a single run, or for whatever the index has not seen."""
-    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, run_days
+    from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
     settings = _settings()
     chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
@@ -162,6 +163,7 @@ def materialize(
         _print_json(dataclasses.asdict(summary))
     else:
         print_summary(summary)
+    require_all_read(summary)
 
 
 @app.command(short_help="Search the index.")

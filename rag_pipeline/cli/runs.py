@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.embedded import database_url
-from rag_pipeline.errors import ConfigError, RagPipelineError
+from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.spaces import find_space
@@ -47,6 +47,8 @@ class Summary:
     restored: int = 0
     rows_written: int = 0
     quarantined: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    """Why a repository could not be read, for each."""
     seconds: dict[str, float] = field(default_factory=dict)
     model_seconds: float = 0.0
     total_seconds: float = 0.0
@@ -133,6 +135,18 @@ def print_summary(summary: Summary) -> None:
     out.print(rows_table("", ("summary", ""), rows))
 
 
+def require_all_read(summary: Summary) -> None:
+    """After everything else is done and shown: a repository that could not be read is an error.
+
+    Raises:
+        SourceNotFound: names the first, and how many there are.
+    """
+    reasons = list(dict.fromkeys(summary.unreadable))
+    if reasons:
+        more = f" (and {len(reasons) - 1} more, see `rag-pipeline status`)" if len(reasons) > 1 else ""
+        raise SourceNotFound(f"{reasons[0]}{more}; the other repositories are up to date")
+
+
 def _ensure_pools(instance: dg.DagsterInstance) -> None:
     """Make the pools' limits before the first step asks for them.
 
@@ -196,6 +210,7 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
 
 
 def _add_raw(summary: Summary, report: RawReport) -> None:
+    summary.unreadable += [failure.reason for failure in report.failures]
     for found in report.repositories:
         summary.items += sum(found.git.items.values()) + sum(found.git.tombstones.values())
         summary.tombstones += sum(found.git.tombstones.values())

@@ -8,16 +8,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
+from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.schemas import ITEMS, dump_metadata, to_batches
 from rag_pipeline.lake.store import Lake, Part, PartWriter
-from rag_pipeline.model import DayRange, SourceItem
+from rag_pipeline.model import DayRange, Failure, SourceItem
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
 from rag_pipeline.sources.changes import Change
 from rag_pipeline.sources.file_kinds import FILE_KINDS_VERSION, kind_of
 from rag_pipeline.sources.git import GIT_SOURCE_VERSION, GitReader, GitReport
-from rag_pipeline.sources.mirror import Mirror, mirror_of
+from rag_pipeline.sources.mirror import mirror_of
 from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
@@ -46,6 +47,8 @@ class RawReport:
     bytes: int = 0
     rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STAGES, 0))
     rows_by_day: dict[str, dict[str, int]] = field(default_factory=lambda: {kind: {} for kind in STAGES})
+    failures: list[Failure] = field(default_factory=list)
+    """Repositories that could not be read."""
     preview: dict[str, list[SourceItem]] = field(default_factory=lambda: {kind: [] for kind in STAGES})
 
 
@@ -62,24 +65,40 @@ def window_inputs(settings: Settings, repository: Repository, window: Window) ->
 
 
 def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:
-    """Fetch every configured repository and bring its raw parts of these days up to date."""
+    """Fetch every configured repository and bring its raw parts of these days up to date.
+
+    A repository that cannot be read does not stop the others; it is in the report's failures.
+
+    Raises:
+        RagPipelineError: no repository could be read; the error is that of the first.
+    """
     report = RawReport()
+    errors: list[RagPipelineError] = []
     total = len(settings.repositories)
     for done, repository in enumerate(settings.repositories, start=1):
-        mirror = mirror_of(repository, home=settings.home)
         found = RepositoryReport(repository=repository)
         report.repositories.append(found)
-        found.empty = mirror.fetch(now=now) is None
-        if not found.empty:
-            _read_repository(settings, lake, mirror, days, found=found, report=report, now=now)
+        try:
+            _read_repository(settings, lake, days, found=found, report=report, now=now)
+        except RagPipelineError as error:
+            errors.append(error)
+            report.failures.append(_unreadable(repository, error, day=days.last, now=now))
         progress("raw_docs, raw_code", done=done, total=total, unit="repositories")
+    if errors and len(errors) == total:
+        raise errors[0]
     return report
+
+
+def _unreadable(repository: Repository, error: RagPipelineError, *, day: date, now: datetime) -> Failure:
+    return Failure(
+        tenant=repository.tenant, source_type="repository", source_id=repository.name, stage="raw",
+        repository=repository.name, day=day, source_updated_at=now, reason=str(error)[:500],
+    )  # fmt: skip
 
 
 def _read_repository(
     settings: Settings,
     lake: Lake,
-    mirror: Mirror,
     days: DayRange,
     *,
     found: RepositoryReport,
@@ -87,6 +106,10 @@ def _read_repository(
     now: datetime,
 ) -> None:
     repository = found.repository
+    mirror = mirror_of(repository, home=settings.home)
+    found.empty = mirror.fetch(now=now) is None
+    if found.empty:
+        return
     timeline = read_timeline(mirror, now=now)
     first_day = settings.first_day_of(repository)
     window = timeline.window(first=days.first, last=days.last, first_day=first_day)

@@ -184,6 +184,25 @@ def test_one_broken_file_does_not_stop_the_rest_and_is_on_record(installation, p
     assert [resolved for _, resolved in rows] == [True]
 
 
+def test_a_repository_that_cannot_be_read_does_not_stop_the_others(installation, project, tmp_path):
+    gone = {"source": str(tmp_path / "gone"), "name": "gone"}
+    installation.repositories = [gone, *installation.repositories]
+    (run,) = installation.refresh()
+    assert [failure.source_id for failure in run.reports["raw"].failures] == ["gone"]
+    assert "does not exist" in run.reports["raw"].failures[0].reason
+    assert "project:README.md" in installation.documents()
+    with psycopg.connect(installation.database) as connection:
+        stages = connection.execute("SELECT source_id, stage FROM rag.ingestion_failures").fetchall()
+    assert stages == [("gone", "raw")]
+    GitRepository(tmp_path / "gone").commit("2024-01-04T10:00", {"back.md": "# Back\n\nIt is there again.\n"})
+    installation.refresh()
+    assert "gone:back.md" in installation.documents()
+    with psycopg.connect(installation.database) as connection:
+        assert connection.execute(
+            "SELECT count(*) FROM rag.ingestion_failures WHERE resolved_at IS NULL"
+        ).fetchone() == (0,)  # fmt: skip
+
+
 def test_a_document_that_cannot_be_chunked_keeps_its_former_state(installation, project, monkeypatch):
     installation.refresh()
     before = installation.documents()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from rag_pipeline.defs.failures import stage_errors
+from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -48,8 +48,9 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             report = read_git(
                 pipeline.settings, pipeline.lake(), days, now=pipeline.clock(), progress=pipeline.progress(context)
             )
+            failed = quarantine(pipeline, report.failures, stage="raw", days=days, items=len(report.repositories))
         pipeline.reports["raw"] = report
-        metadata = {stage: _metadata(report, kind) for kind, stage in STAGES.items()}
+        metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
         yield from results(context, days, metadata, by_day)
 
