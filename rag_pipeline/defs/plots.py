@@ -1,6 +1,8 @@
 """Small pictures for metadata, as Markdown images with the data inside. matplotlib is loaded by the first picture."""
 
 import base64
+import importlib
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import date
 from io import BytesIO
@@ -11,6 +13,11 @@ if TYPE_CHECKING:
 
 _COLOR = "#4f6df5"
 _SIZE_IN = (6.4, 2.2)
+
+
+def load_in_background() -> None:
+    """Load the plotting library beside other work: it takes half a second, and the first picture would wait for it."""
+    threading.Thread(target=importlib.import_module, args=("matplotlib.figure",), daemon=True).start()
 
 
 def bars_by_day(title: str, by_day: Mapping[str, int]) -> str:

@@ -64,6 +64,11 @@ def window_inputs(settings: Settings, repository: Repository, window: Window) ->
     return combine(source_fingerprint(repository, settings.git), str(window.base), str(window.first_day), *steps)
 
 
+def is_first_fetch(settings: Settings) -> bool:
+    """Whether a configured repository has no mirror yet, so that fetching it takes its time."""
+    return any(not mirror_of(repository, home=settings.home).exists() for repository in settings.repositories)
+
+
 def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:
     """Fetch every configured repository and bring its raw parts of these days up to date.
 

@@ -7,9 +7,10 @@ import dagster as dg
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
+from rag_pipeline.defs.plots import load_in_background
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.sources.git import GIT_SOURCE_VERSION
-from rag_pipeline.sources.stage import STAGES, RawReport, read_git
+from rag_pipeline.sources.stage import STAGES, RawReport, is_first_fetch, read_git
 
 _DESCRIPTIONS = {
     "docs": (
@@ -44,6 +45,9 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     )  # fmt: skip
     def raw_git(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
         days = days_of(context)
+        if is_first_fetch(pipeline.settings):
+            # We shall wait for git, and then have much to draw.
+            load_in_background()
         with stage_errors(context), pipeline.stage("raw"):
             report = read_git(
                 pipeline.settings, pipeline.lake(), days, now=pipeline.clock(), progress=pipeline.progress(context)
