@@ -128,7 +128,7 @@ $$;
 -- and, after its first bulk load (rag_pipeline.index.spaces), kept up row by row from then on:
 --
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)
---         WITH (m = 16, ef_construction = 64);
+--         WITH (m = 16, ef_construction = 100);
 
 -- What the pipeline remembers of its own work -----------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: build_graph
 CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfvec_cosine_ops)
-    WITH (m = 16, ef_construction = 64);
+    WITH (m = 16, ef_construction = 100);
 
 -- name: is_empty
 SELECT NOT EXISTS (SELECT FROM rag.{vectors});
