@@ -12,10 +12,11 @@ from datetime import datetime
 
 from rag_pipeline.chunking import stage as chunking
 from rag_pipeline.documents import stage as documents
-from rag_pipeline.embedding import counting_version
+from rag_pipeline.embedding import Embedder, counting_version
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey, advance, failing_days, position, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import activate, active_space, find_space
 from rag_pipeline.index.stage import STAGE as INDEX_STAGE
 from rag_pipeline.index.stage import part_fingerprint
 from rag_pipeline.lake.derive import combine, expected_fingerprint, is_fresh, parts_in
@@ -48,6 +49,14 @@ class Plan:
     ranges: Sequence[DayRange]
     reasons: Sequence[str]
     """Why, a line each, for people."""
+
+
+def known_space(connection: Connection, embedder: Embedder) -> EmbeddingSpace | None:
+    """The embedding space of an embedder, if it has one; nothing is asked of a model of unknown length."""
+    return find_space(
+        connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
+        dimensions=embedder.dimensions,
+    )  # fmt: skip
 
 
 def plan(settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, now: datetime) -> Plan:
@@ -98,7 +107,7 @@ def note_progress(
         known = _position(connection, space, settings, repository)
         if window is None or not timeline.joins(known, first=days.first, first_day=first_day):
             continue
-        reached = window.steps[-1]
+        reached = window.reached
         if known is not None and known.at > reached.at:
             continue
         if _is_indexed(settings, lake, repository, window, days, stored):
@@ -110,7 +119,15 @@ def note_progress(
     return moved
 
 
-def is_complete(settings: Settings, *, connection: Connection, space: EmbeddingSpace, now: datetime) -> bool:
+def activate_when_complete(settings: Settings, *, connection: Connection, space: EmbeddingSpace, now: datetime) -> None:
+    """Let queries use a space that is being built once nothing is missing from it; the very first one at once."""
+    if space.status == "active":
+        return
+    if active_space(connection) is None or _is_complete(settings, connection=connection, space=space, now=now):
+        activate(connection, space)
+
+
+def _is_complete(settings: Settings, *, connection: Connection, space: EmbeddingSpace, now: datetime) -> bool:
     """Whether a space holds everything that the mirrors hold."""
     for repository in settings.repositories:
         timeline = _timeline(settings, repository, now=now)

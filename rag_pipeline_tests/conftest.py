@@ -11,7 +11,9 @@ import psycopg
 import pytest
 
 from rag_pipeline.embedded import EmbeddedPostgres
+from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.migrations import migrate
+from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.embedded.servers import temporary_postgres
 from rag_pipeline_tests.git_repository import GitRepository
 
@@ -37,13 +39,36 @@ def template(server: EmbeddedPostgres) -> str:
 @pytest.fixture
 def empty_database(server: EmbeddedPostgres) -> Iterator[str]:
     """The address of a new database without our schema."""
-    yield from _database(server, "template1")
+    with new_database(server, f"test_{next(_numbers)}") as url:
+        yield url
 
 
 @pytest.fixture
 def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
     """The address of a new migrated database."""
-    yield from _database(server, template)
+    with new_database(server, f"test_{next(_numbers)}", template=template) as url:
+        yield url
+
+
+@pytest.fixture
+def other_database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """The address of a second new migrated database."""
+    with new_database(server, f"test_{next(_numbers)}", template=template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def reused_database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """The address of a migrated database that many tests empty and use in turn."""
+    with new_database(server, "reused", template=template) as url:
+        yield url
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[Connection]:
+    """A connection to the test's migrated database."""
+    with connected(database) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -59,12 +84,3 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         if (name.startswith(("RAG_", "DAGSTER_")) and name != "RAG_TEST_DATA") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("DATABASE_URL", raising=False)
-
-
-def _database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-            psycopg.sql.Identifier(name), psycopg.sql.Identifier(template)))  # fmt: skip
-        yield server.url(name)
-        connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(psycopg.sql.Identifier(name)))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 
-from rag_pipeline.embedded import EmbeddedPostgres
-from rag_pipeline.index.database import Connection, connect
+from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import SpaceVectors, create_space
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.model import Chunk, Document, EmbeddingSpace, Json, chunk_id, document_id, text_hash
@@ -84,28 +81,3 @@ def store_vectors(
     """Keep the vectors of these texts."""
     stacked = np.stack(list(vectors.values()))
     return SpaceVectors(connection, space, tenant=tenant).store([text_hash(text) for text in vectors], stacked)
-
-
-@contextmanager
-def new_database(server: EmbeddedPostgres, name: str, *, template: str = "template1") -> Iterator[str]:
-    """The address of a database of this name, dropped at the end."""
-    identifiers = {"name": psycopg.sql.Identifier(name), "template": psycopg.sql.Identifier(template)}
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(psycopg.sql.SQL("CREATE DATABASE {name} TEMPLATE {template}").format(**identifiers))
-        try:
-            yield server.url(name)
-        finally:
-            connection.execute(psycopg.sql.SQL("DROP DATABASE {name} WITH (FORCE)").format(**identifiers))
-
-
-def empty(url: str) -> None:
-    """Take everything out of a migrated database, which is ten times faster than making a new one."""
-    with connect(url) as connection:
-        connection.execute(
-            "TRUNCATE rag.documents, rag.chunks, rag.embedding_spaces, rag.source_progress, rag.stored_parts, "
-            "rag.ingestion_failures RESTART IDENTITY"
-        )
-        for (table,) in connection.execute(
-            r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'vectors\_%'"
-        ).fetchall():
-            connection.execute(psycopg.sql.SQL("DROP TABLE rag.{}").format(psycopg.sql.Identifier(table)))

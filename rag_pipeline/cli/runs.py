@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,10 +15,9 @@ from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
-from rag_pipeline.index.spaces import find_space
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import Plan, plan
+from rag_pipeline.refresh import Plan, known_space, plan
 from rag_pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Summary:
     days: list[str] = field(default_factory=list)
     items: int = 0
     tombstones: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     chunks: int = 0
     embedded: int = 0
@@ -69,10 +69,7 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
 
     embedder = make_embedder(settings.embedding, environ=os.environ)
     with connected(url) as connection:
-        space = find_space(
-            connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-            dimensions=embedder.dimensions,
-        )  # fmt: skip
+        space = known_space(connection, embedder)
         embedder.close()
         return plan(settings, connection=connection, space=space, now=datetime.now(UTC))
 
@@ -214,8 +211,7 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
     for found in report.repositories:
         summary.items += sum(found.git.items.values()) + sum(found.git.tombstones.values())
         summary.tombstones += sum(found.git.tombstones.values())
-        for reason, n in found.git.skipped.items():
-            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
+        summary.skipped.update(found.git.skipped)
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> BaseException:

@@ -15,11 +15,11 @@ import dagster as dg
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.migrations import migrate
-from rag_pipeline.index.spaces import create_space, find_space
+from rag_pipeline.index.spaces import create_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.progress import Progress
+from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.retriever import Retriever, embedder_of
 from rag_pipeline.retrieval.search import SearchQuery
 from rag_pipeline.settings import Settings
@@ -85,16 +85,9 @@ class Pipeline:
         with connected(database_url(self.settings)) as connection:
             yield connection
 
-    def migrate(self) -> None:
-        """Bring the database's schema up to date."""
-        migrate(database_url(self.settings))
-
     def space_of(self, connection: Connection, embedder: Embedder) -> EmbeddingSpace:
         """The embedding space of an embedder, made if there is none; a model of unknown length is asked once."""
-        known = find_space(
-            connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-            dimensions=embedder.dimensions,
-        )  # fmt: skip
+        known = known_space(connection, embedder)
         if known is not None:
             return known
         dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from rag_pipeline.inline_markup import ATTRIBUTES, EMPHASIS, ESCAPE, LINK, ROLE, TAG, TARGET
+
 MAX_TITLE_CHARS = 200
 _MAX_SEARCH_CHARS = 200_000  # a title stands near the top
 _MAX_LINE_CHARS = 1000  # nobody's heading is longer; keeps the patterns below cheap on hostile lines
@@ -18,14 +20,6 @@ _HTML_H1 = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.IGNORECASE)
 _RST_RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*$")
 _ASCIIDOC = re.compile(r"={1,6}[ \t]+(\S.*)$")
 
-_IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
-_EMPHASIS = re.compile(r"(\*{1,3}|_{2,3}|~~)(?=\S)(.+?)(?<=\S)\1")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_RST_ROLE = re.compile(r":[A-Za-z:+.-]+:(?=`)")
-_RST_TARGET = re.compile(r"`([^`<]+?)\s*<[^`>]+>`_{0,2}")
-
 
 def tidy_title(title: str | None) -> str | None:
     """On one line, at most `MAX_TITLE_CHARS` long; None when nothing is left."""
@@ -37,18 +31,18 @@ def tidy_title(title: str | None) -> str | None:
 
 def strip_markdown(line: str) -> str:
     """A heading's words without links, emphasis, code marks, tags and attributes."""
-    line = _ATTRIBUTES.sub("", line[:_MAX_LINE_CHARS])
+    line = ATTRIBUTES.sub("", line[:_MAX_LINE_CHARS])
     for _ in range(2):  # a badge: an image inside a link
-        line = _IMAGE_OR_LINK.sub(r"\1", line)
-    line = _TAG.sub("", line)
-    line = _EMPHASIS.sub(r"\2", line).replace("`", "")
-    return _ESCAPE.sub(r"\1", line).strip()
+        line = LINK.sub(r"\1", line)
+    line = TAG.sub("", line)
+    line = EMPHASIS.sub(r"\2", line).replace("`", "")
+    return ESCAPE.sub(r"\1", line).strip()
 
 
 def strip_rst(line: str) -> str:
     """A title's words without roles, literals and emphasis."""
-    line = _RST_TARGET.sub(r"\1", _RST_ROLE.sub("", line[:_MAX_LINE_CHARS]))
-    return _ESCAPE.sub(r"\1", _EMPHASIS.sub(r"\2", line.replace("`", ""))).strip()
+    line = TARGET.sub(r"\1", ROLE.sub("", line[:_MAX_LINE_CHARS]))
+    return ESCAPE.sub(r"\1", EMPHASIS.sub(r"\2", line.replace("`", ""))).strip()
 
 
 def markdown_title(text: str) -> str | None:

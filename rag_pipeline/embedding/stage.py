@@ -6,6 +6,7 @@ each part's vectors are written to the lake, so that an index can be made again 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedding.embedder import Embedder
 from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, embed_missing
-from rag_pipeline.lake.derive import combine, parts_in
+from rag_pipeline.lake.derive import as_partial, combine, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
@@ -62,7 +63,7 @@ class EmbeddingsReport:
     model_seconds: float = 0.0
     refused: list[tuple[UUID, str]] = field(default_factory=list)
     """Texts that the model refuses for good, with the reason."""
-    rows_by_day: dict[str, int] = field(default_factory=dict)
+    rows_by_day: Counter[str] = field(default_factory=Counter)
 
 
 def lake_stage(space: EmbeddingSpace) -> str:
@@ -162,9 +163,9 @@ def _write_part(
             found = vectors.fetch(hashes)
             complete = complete and len(found) == len(hashes)
             writer.add(_to_batch([h for h in hashes if h in found], found, schema))
-        writer.fingerprint = fingerprint if complete else f"partial:{fingerprint}"
+        writer.fingerprint = fingerprint if complete else as_partial(fingerprint)
     report.bytes += writer.bytes
-    report.rows_by_day[part.day.isoformat()] = report.rows_by_day.get(part.day.isoformat(), 0) + writer.rows
+    report.rows_by_day[part.day.isoformat()] += writer.rows
     return complete
 
 

@@ -6,6 +6,7 @@ is withheld, keeps its former state in the index, and is quarantined.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,7 +34,7 @@ class IndexReport:
     parts: int = 0
     fresh: int = 0
     written: WriteReport = field(default_factory=WriteReport)
-    documents_by_day: dict[str, int] = field(default_factory=dict)
+    documents_by_day: Counter[str] = field(default_factory=Counter)
     graph_built: bool = False
     failures: list[Failure] = field(default_factory=list)
 
@@ -85,10 +86,9 @@ def _index_part(
         chunked = [entry for entry in batch if not (partial and _lacks_chunks(entry))]
         complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
-        _add(report.written, written)
+        report.written.add(written)
         if written.documents:
-            day = part.day.isoformat()
-            report.documents_by_day[day] = report.documents_by_day.get(day, 0) + written.documents
+            report.documents_by_day[part.day.isoformat()] += written.documents
 
 
 def _entries(lake: Lake, part: Part) -> Iterator[Entry]:
@@ -126,9 +126,3 @@ def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> boo
     reason = f"{lines} have no vector: materialize embeddings for this day again"
     failures.append(failure_of(entry.document, stage=STAGE, reason=reason))
     return False
-
-
-def _add(total: WriteReport, part: WriteReport) -> None:
-    for name in ("documents", "tombstones", "unchanged", "superseded", "chunks", "chunks_removed"):
-        setattr(total, name, getattr(total, name) + getattr(part, name))
-    total.documents_changed = (total.documents_changed + part.documents_changed)[:20]

@@ -22,6 +22,7 @@ from rag_pipeline.model import Chunk, Document, stable_id, text_hash
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARS = 4_000_000
+_SHOWN = 20  # changed documents that a report names
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 _DOCUMENT_TYPES = (
@@ -57,6 +58,16 @@ class WriteReport:
     chunks_removed: int = 0
     documents_changed: list[str] = field(default_factory=list)
     """Source ids of the first changed documents, for a preview."""
+
+    def add(self, other: WriteReport) -> None:
+        """Count what another write did too."""
+        self.documents += other.documents
+        self.tombstones += other.tombstones
+        self.unchanged += other.unchanged
+        self.superseded += other.superseded
+        self.chunks += other.chunks
+        self.chunks_removed += other.chunks_removed
+        self.documents_changed = (self.documents_changed + other.documents_changed)[:_SHOWN]
 
     @property
     def rows(self) -> int:
@@ -100,7 +111,7 @@ class IndexWriter:
             cursor.execute(self._sql["upsert_chunks"])
             report.chunks += cursor.rowcount
         report.tombstones += sum(entry.document.deleted for entry in changed)
-        room = max(0, 20 - len(report.documents_changed))
+        room = max(0, _SHOWN - len(report.documents_changed))
         report.documents_changed += [entry.document.source_id for entry in changed[:room]]
 
     def _changed(self, batch: Sequence[Entry], states: dict[UUID, UUID], report: WriteReport) -> list[Entry]:

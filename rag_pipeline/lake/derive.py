@@ -6,6 +6,7 @@ A part's fingerprint says what it was made from and by which code and settings; 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -33,7 +34,7 @@ class DeriveReport:
     rows: int = 0
     bytes: int = 0
     removed: int = 0
-    rows_by_day: dict[str, int] = field(default_factory=dict)
+    rows_by_day: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -53,6 +54,11 @@ def expected_fingerprint(lake: Lake, part: Part, *, inputs: Sequence[str], stage
 def is_fresh(fingerprint: str | None, expected: str | None) -> bool:
     """Whether a part was made from what is there now; one with quarantined items counts, its failures are on record."""
     return fingerprint is not None and fingerprint.removeprefix(_PARTIAL) == expected
+
+
+def as_partial(fingerprint: str) -> str:
+    """The fingerprint of a part that lacks what was quarantined when it was made: the next run makes it again."""
+    return f"{_PARTIAL}{fingerprint}"
 
 
 def is_partial(fingerprint: str | None) -> bool:
@@ -108,9 +114,8 @@ def _bring_up_to_date(
     with lake.writer(stage, part, schema=schema) as writer:
         for batch in transform(part, failures):
             writer.add(batch)
-        writer.fingerprint = f"{_PARTIAL}{expected}" if failures else expected
+        writer.fingerprint = as_partial(expected) if failures else expected
     report.failures += failures
     report.rows += writer.rows
     report.bytes += writer.bytes
-    day = part.day.isoformat()
-    report.rows_by_day[day] = report.rows_by_day.get(day, 0) + writer.rows
+    report.rows_by_day[part.day.isoformat()] += writer.rows

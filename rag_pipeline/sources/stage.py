@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from rag_pipeline.sources.changes import Change
 from rag_pipeline.sources.file_kinds import FILE_KINDS_VERSION, kind_of
 from rag_pipeline.sources.git import GIT_SOURCE_VERSION, GitReader, GitReport
 from rag_pipeline.sources.mirror import mirror_of
-from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
+from rag_pipeline.sources.timeline import Position, Window, read_timeline
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
 
@@ -45,11 +46,15 @@ class RawReport:
     written_parts: int = 0
     removed_parts: int = 0
     bytes: int = 0
-    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STAGES, 0))
-    rows_by_day: dict[str, dict[str, int]] = field(default_factory=lambda: {kind: {} for kind in STAGES})
+    rows_by_day: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in STAGES})
     failures: list[Failure] = field(default_factory=list)
     """Repositories that could not be read."""
     preview: dict[str, list[SourceItem]] = field(default_factory=lambda: {kind: [] for kind in STAGES})
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows written, by kind."""
+        return {kind: by_day.total() for kind, by_day in self.rows_by_day.items()}
 
 
 def source_fingerprint(repository: Repository, limits: GitLimits) -> str:
@@ -118,10 +123,10 @@ def _read_repository(
     timeline = read_timeline(mirror, now=now)
     first_day = settings.first_day_of(repository)
     window = timeline.window(first=days.first, last=days.last, first_day=first_day)
-    found.position = _position(timeline, window)
     seen: set[date] = set()
     if window is not None:
         found.commits = len(window.steps)
+        found.position = window.reached
         inputs = window_inputs(settings, repository, window)
         with GitReader(mirror, window, repository=repository, limits=settings.git, report=found.git) as reader:
             for day, changes in _by_day(reader.changes(), window).items():
@@ -136,10 +141,6 @@ def _by_day(changes: Iterable[Change], window: Window) -> dict[date, list[Change
     for change in changes:
         days.setdefault(window.day_of(change.at), []).append(change)
     return days
-
-
-def _position(timeline: Timeline, window: Window | None) -> Position | None:
-    return Position(commit=window.steps[-1].commit, at=window.steps[-1].at) if window else None
 
 
 def _write_day(
@@ -179,11 +180,9 @@ def _write_items(lake: Lake, part: Part, items: Iterator[SourceItem], *, report:
             writer.tags = {"inputs": inputs}
     for kind, writer in writers.items():
         report.bytes += writer.bytes
-        report.rows[kind] += writer.rows
         report.written_parts += writer.rows > 0
         if writer.rows:
-            day = part.day.isoformat()
-            report.rows_by_day[kind][day] = report.rows_by_day[kind].get(day, 0) + writer.rows
+            report.rows_by_day[kind][part.day.isoformat()] += writer.rows
 
 
 def _flush(writers: Mapping[str, PartWriter], pending: dict[str, list[SourceItem]]) -> None:

@@ -40,6 +40,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far a branch has been indexed."""
+
+    commit: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """The part of a time line that a range of days covers."""
 
@@ -52,17 +60,14 @@ class Window:
     first_day: date
     """Where days before the first partition are counted."""
 
+    @property
+    def reached(self) -> Position:
+        """Where the window ends."""
+        return Position(commit=self.steps[-1].commit, at=self.steps[-1].at)
+
     def day_of(self, at: datetime) -> date:
         """The partition of a moment."""
         return max(at.date(), self.first_day)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """How far a branch has been indexed."""
-
-    commit: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

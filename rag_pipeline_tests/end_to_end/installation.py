@@ -18,10 +18,9 @@ from rag_pipeline.definitions import REFRESH_JOB, build_defs
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.index.database import connected
-from rag_pipeline.index.spaces import find_space
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import silent
-from rag_pipeline.refresh import plan
+from rag_pipeline.refresh import known_space, plan
 from rag_pipeline.settings import Settings
 
 _DIMENSIONS = 64
@@ -130,10 +129,7 @@ class Installation:
 
     def planned(self) -> Sequence[DayRange]:
         with connected(self.database) as connection:
-            space = find_space(
-                connection, provider=self.embedder.provider, model=self.embedder.model, recipe=self.embedder.recipe,
-                dimensions=self.embedder.dimensions,
-            )  # fmt: skip
+            space = known_space(connection, self.embedder)
             return plan(self.settings, connection=connection, space=space, now=self._tick()).ranges
 
     def documents(self, *, tenant: str = "default") -> dict[str, list[str]]:

@@ -47,13 +47,6 @@ def snapshot(installation: Installation, tmp_path: Path, database: str) -> dict[
     return fresh.documents()
 
 
-@pytest.fixture
-def other_database(server, template):
-    from rag_pipeline_tests.conftest import _database
-
-    yield from _database(server, template)
-
-
 def test_a_single_run_over_the_history_gives_the_snapshot(installation, tmp_path, other_database):
     installation.run("2024-01-01", "2024-01-31")
     documents = installation.documents()

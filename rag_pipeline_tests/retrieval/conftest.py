@@ -12,30 +12,18 @@ from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.spaces import ensure_graph
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.search import SearchQuery, search
-from rag_pipeline_tests.knowledge import empty, entry, new_database, space_of, store_vectors, write
+from rag_pipeline_tests.databases import empty, new_database
+from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
 DIMENSIONS = 16
 RARE_EVERY = 100
 
 
-@pytest.fixture(scope="session")
-def _shared(server: EmbeddedPostgres, template: str) -> Iterator[str]:
-    with new_database(server, "shared_retrieval", template=template) as url:
-        yield url
-
-
 @pytest.fixture
-def database(_shared: str) -> str:
+def database(reused_database: str) -> str:
     """The address of a migrated database with nothing in it."""
-    empty(_shared)
-    return _shared
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[Connection]:
-    """A connection to a new migrated database."""
-    with connected(database) as connection:
-        yield connection
+    empty(reused_database)
+    return reused_database
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.refresh import is_complete, note_progress, pipeline_fingerprint
+from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
 
 
 def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
@@ -45,11 +44,7 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             )
             now = pipeline.clock()
             note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now)
-            if space.status != "active" and (
-                active_space(connection) is None or is_complete(settings, connection=connection, space=space, now=now)
-            ):
-                activate(connection, space)
-        with pipeline.connection() as connection:
+            activate_when_complete(settings, connection=connection, space=space, now=now)
             metadata = _metadata(report, connection, space) | failed
         pipeline.reports["knowledge_index"] = report
         yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})

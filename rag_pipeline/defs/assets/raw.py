@@ -1,5 +1,6 @@
 """Raw assets: what the sources gave, unchanged."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import dagster as dg
@@ -63,10 +64,7 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
 def _metadata(report: RawReport, kind: str) -> Metadata:
     gits = [found.git for found in report.repositories]
-    skipped: dict[str, int] = {}
-    for git in gits:
-        for reason, n in git.skipped.items():
-            skipped[reason] = skipped.get(reason, 0) + n
+    skipped = sum((git.skipped for git in gits), Counter[str]())
     repositories = [
         (
             found.repository.name, found.repository.tenant, found.commits, found.git.items[kind],
