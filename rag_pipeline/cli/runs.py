@@ -39,7 +39,8 @@ class Summary:
     days: list[str] = field(default_factory=list)
     items: int = 0
     tombstones: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, int] = field(default_factory=dict)
+    """By reason; a plain dict, because `dataclasses.asdict` cannot copy a Counter (Python 3.11)."""
     documents: int = 0
     chunks: int = 0
     embedded: int = 0
@@ -211,7 +212,7 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
     for found in report.repositories:
         summary.items += sum(found.git.items.values()) + sum(found.git.tombstones.values())
         summary.tombstones += sum(found.git.tombstones.values())
-        summary.skipped.update(found.git.skipped)
+        summary.skipped = dict(Counter(summary.skipped) + found.git.skipped)
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> BaseException:
