@@ -58,7 +58,8 @@ class Shell:
 def project(tmp_path_factory: pytest.TempPathFactory) -> GitRepository:
     repository = GitRepository(tmp_path_factory.mktemp("cli") / "lighthouse")
     repository.commit(
-        "2024-01-02T10:00", {"README.md": README, "src/beam.py": "def rotate(speed):\n    return speed\n"}
+        "2024-01-02T10:00",
+        {"README.md": README, "src/beam.py": "def rotate(speed):\n    return speed\n", "logo.png": b"\x89PNG"},
     )
     return repository
 
@@ -221,6 +222,7 @@ def test_an_openai_compatible_service_is_a_few_lines_of_configuration(shell, pro
         first = shell("materialize", "--json")
         assert first.returncode == 0, first.stderr
         assert json.loads(first.stdout)["embedded"] == len(service.texts) - 1  # one asks for the length of the vectors
+        assert json.loads(first.stdout)["skipped"] == {"unsupported file type": 1}
         asked = len(service.requests)
         assert json.loads(shell("materialize", "--json").stdout)["embedded"] == 0
         assert len(service.requests) == asked
