@@ -23,9 +23,9 @@ from rag_pipeline.lake.derive import combine, expected_fingerprint, is_fresh, pa
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.settings import Repository, Settings
-from rag_pipeline.sources.mirror import mirror_of
-from rag_pipeline.sources.stage import STAGES, source_fingerprint, window_inputs
-from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
+from rag_pipeline.sources.git.mirror import mirror_of
+from rag_pipeline.sources.git.stage import STAGES, source_fingerprint, window_inputs
+from rag_pipeline.sources.git.timeline import Position, Timeline, Window, read_timeline
 
 RAW_STAGES = tuple(STAGES.values())
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_pipeline.embedding.stage import EmbeddingsReport
     from rag_pipeline.index.stage import IndexReport
     from rag_pipeline.lake.derive import DeriveReport
-    from rag_pipeline.sources.stage import RawReport
+    from rag_pipeline.sources.git.stage import RawReport
 
 STAGES = ("raw", "documents", "chunks", "embeddings", "knowledge_index")
 

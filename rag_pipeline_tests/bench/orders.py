@@ -18,8 +18,8 @@ from rag_pipeline.index.database import connected, ensure_database
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.model import DayRange
 from rag_pipeline.settings import Settings
-from rag_pipeline.sources.mirror import mirror_of
-from rag_pipeline.sources.timeline import read_timeline
+from rag_pipeline.sources.git.mirror import mirror_of
+from rag_pipeline.sources.git.timeline import read_timeline
 from rag_pipeline_tests.bench.place import NAME, Place, place_for
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.stages import run_stages

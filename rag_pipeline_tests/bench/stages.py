@@ -32,7 +32,7 @@ from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import silent
 from rag_pipeline.refresh import RAW_STAGES, note_progress, pipeline_fingerprint
 from rag_pipeline.settings import Settings, load_settings
-from rag_pipeline.sources.stage import read_git
+from rag_pipeline.sources.git.stage import read_git
 
 _DIMENSIONS = 64
 

@@ -10,8 +10,8 @@ from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, 
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.plots import load_in_background
 from rag_pipeline.defs.resources import Pipeline
-from rag_pipeline.sources.git import GIT_SOURCE_VERSION
-from rag_pipeline.sources.stage import STAGES, RawReport, is_first_fetch, read_git
+from rag_pipeline.sources.git.reader import GIT_SOURCE_VERSION
+from rag_pipeline.sources.git.stage import STAGES, RawReport, is_first_fetch, read_git
 
 _DESCRIPTIONS = {
     "docs": (

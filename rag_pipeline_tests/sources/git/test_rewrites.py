@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rag_pipeline.sources.timeline import Position
+from rag_pipeline.sources.git.timeline import Position
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import NOW, Index, Source, day
+from rag_pipeline_tests.sources.git.reading import NOW, Index, Source, day
 
 
 @pytest.fixture

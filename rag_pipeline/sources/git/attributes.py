@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag_pipeline.sources.blobs import BlobReader
-from rag_pipeline.sources.file_kinds import kind_of
-from rag_pipeline.sources.git_command import git_environment, nul_fields
-from rag_pipeline.sources.mirror import Mirror
+from rag_pipeline.sources.git.blobs import BlobReader
+from rag_pipeline.sources.git.command import git_environment, nul_fields
+from rag_pipeline.sources.git.file_kinds import kind_of
+from rag_pipeline.sources.git.mirror import Mirror
 
 NAME = ".gitattributes"
 _NAMES = ("linguist-generated", "linguist-vendored")

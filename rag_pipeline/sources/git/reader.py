@@ -16,12 +16,12 @@ from pathspec import GitIgnoreSpec
 
 from rag_pipeline.model import Json, SourceItem
 from rag_pipeline.settings import GitLimits, Repository
-from rag_pipeline.sources import file_kinds, forge
-from rag_pipeline.sources.attributes import Attributes, read_attributes
-from rag_pipeline.sources.blobs import BlobReader
-from rag_pipeline.sources.changes import Change, changes_in
-from rag_pipeline.sources.mirror import Mirror
-from rag_pipeline.sources.timeline import Window
+from rag_pipeline.sources.git import file_kinds, forge
+from rag_pipeline.sources.git.attributes import Attributes, read_attributes
+from rag_pipeline.sources.git.blobs import BlobReader
+from rag_pipeline.sources.git.changes import Change, changes_in
+from rag_pipeline.sources.git.mirror import Mirror
+from rag_pipeline.sources.git.timeline import Window
 
 GIT_SOURCE_VERSION = "2"
 _REGULAR = ("100644", "100755", "100664")

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from rag_pipeline.errors import ConfigError, SourceNotFound, TransientError
 from rag_pipeline.settings import Repository
-from rag_pipeline.sources.git_command import git_environment, run_git
+from rag_pipeline.sources.git.command import git_environment, run_git
 
 _TRANSIENT = re.compile(
     r"could not resolve host|failed to connect|connection (timed out|reset|refused|closed)|early EOF|RPC failed"

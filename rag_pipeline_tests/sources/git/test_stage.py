@@ -11,10 +11,10 @@ from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem
 from rag_pipeline.settings import Repository, Settings
-from rag_pipeline.sources import stage
-from rag_pipeline.sources.stage import RawReport, read_git
+from rag_pipeline.sources.git import stage
+from rag_pipeline.sources.git.stage import RawReport, read_git
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import FIRST_DAY, NOW, day
+from rag_pipeline_tests.sources.git.reading import FIRST_DAY, NOW, day
 
 
 class Raw:

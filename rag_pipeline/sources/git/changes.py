@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
-from rag_pipeline.sources.attributes import NAME as ATTRIBUTES
-from rag_pipeline.sources.attributes import attribute_flips
-from rag_pipeline.sources.blobs import BlobReader
-from rag_pipeline.sources.git_command import git_failed
-from rag_pipeline.sources.mirror import Mirror
-from rag_pipeline.sources.timeline import Step, Window
+from rag_pipeline.sources.git.attributes import NAME as ATTRIBUTES
+from rag_pipeline.sources.git.attributes import attribute_flips
+from rag_pipeline.sources.git.blobs import BlobReader
+from rag_pipeline.sources.git.command import git_failed
+from rag_pipeline.sources.git.mirror import Mirror
+from rag_pipeline.sources.git.timeline import Step, Window
 
 GONE = "000000"
 # Renames without a change are always found; of changed ones, up to this many are compared with each other.

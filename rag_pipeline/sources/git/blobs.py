@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rag_pipeline.sources.git_command import git_failed, open_git
+from rag_pipeline.sources.git.command import git_failed, open_git
 
 _SIZES, _CONTENTS = ("--batch-check=%(objectname) %(objectsize)", "--batch")
 

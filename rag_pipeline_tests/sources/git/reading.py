@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rag_pipeline.model import SourceItem
 from rag_pipeline.settings import GitLimits, Repository
-from rag_pipeline.sources.git import GitReader, GitReport
-from rag_pipeline.sources.mirror import Mirror, mirror_of
-from rag_pipeline.sources.timeline import Position, Timeline, Window, read_timeline
+from rag_pipeline.sources.git.mirror import Mirror, mirror_of
+from rag_pipeline.sources.git.reader import GitReader, GitReport
+from rag_pipeline.sources.git.timeline import Position, Timeline, Window, read_timeline
 
 FIRST_DAY = date(2024, 1, 1)
 NOW = datetime(2024, 3, 1, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ import codecs
 import pytest
 
 from rag_pipeline.settings import GitLimits
-from rag_pipeline.sources.file_kinds import FileKind, kind_of, skip_by_content, skip_by_path
+from rag_pipeline.sources.git.file_kinds import FileKind, kind_of, skip_by_content, skip_by_path
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import Source
+from rag_pipeline_tests.sources.git.reading import Source
 
 PYTHON = FileKind(source_type="code", language="python")
 NOTEBOOK = FileKind(source_type="docs", language="notebook")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import Index, Source, day
+from rag_pipeline_tests.sources.git.reading import Index, Source, day
 
 
 def reasons(source: Source) -> dict[str, object]:
@@ -73,7 +73,7 @@ def test_a_rewrite_that_changes_rules_changes_what_they_name(repository: GitRepo
 
 
 def test_many_attribute_files_need_no_more_processes(repository: GitRepository, source: Source, monkeypatch) -> None:
-    from rag_pipeline.sources.mirror import Mirror
+    from rag_pipeline.sources.git.mirror import Mirror
 
     calls: list[tuple[str, ...]] = []
     run = Mirror.run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import Source
+from rag_pipeline_tests.sources.git.reading import Source
 
 
 @pytest.fixture

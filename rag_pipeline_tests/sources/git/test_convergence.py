@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_pipeline_tests.sources.histories import START, Epoch, Repository, covers, histories, snapshot
-from rag_pipeline_tests.sources.reading import Index, Source
+from rag_pipeline_tests.sources.git.histories import START, Epoch, Repository, covers, histories, snapshot
+from rag_pipeline_tests.sources.git.reading import Index, Source
 
 _MODERATE = settings(
     max_examples=20,

@@ -8,7 +8,7 @@ import pytest
 
 from rag_pipeline.model import SourceItem
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import NOW, Source, day
+from rag_pipeline_tests.sources.git.reading import NOW, Source, day
 
 TEXT = "".join(f"A line of some length, number {n}.\n" for n in range(20))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from rag_pipeline.sources.mirror import HeadMove, Mirror
+from rag_pipeline.sources.git.mirror import HeadMove, Mirror
 
 _CLOCK_SKEW_S = 86_400
 

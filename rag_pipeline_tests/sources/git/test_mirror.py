@@ -15,10 +15,10 @@ import pytest
 
 from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, TransientError
 from rag_pipeline.settings import Repository
-from rag_pipeline.sources import remote
-from rag_pipeline.sources.mirror import Mirror, mirror_of
+from rag_pipeline.sources.git import remote
+from rag_pipeline.sources.git.mirror import Mirror, mirror_of
 from rag_pipeline_tests.git_repository import GitRepository
-from rag_pipeline_tests.sources.reading import NOW, Index, Source, day
+from rag_pipeline_tests.sources.git.reading import NOW, Index, Source, day
 
 
 def test_new_commits_are_fetched_and_nothing_new_moves_nothing(repository: GitRepository, source: Source) -> None:
@@ -116,7 +116,7 @@ def test_two_processes_may_fetch_one_mirror(repository: GitRepository, source: S
     head = repository.commit("2024-01-02", {f"{n}.md": "x" * n for n in range(50)})
     code = (
         "import sys; from datetime import datetime, UTC; from pathlib import Path\n"
-        "from rag_pipeline.settings import Repository; from rag_pipeline.sources.mirror import mirror_of\n"
+        "from rag_pipeline.settings import Repository; from rag_pipeline.sources.git.mirror import mirror_of\n"
         "mirror = mirror_of(Repository(source=sys.argv[1]), home=Path(sys.argv[2]))\n"
         "print(mirror.fetch(now=datetime.now(UTC)))"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_pipeline.sources.forge import link
+from rag_pipeline.sources.git.forge import link
 
 
 @pytest.mark.parametrize(

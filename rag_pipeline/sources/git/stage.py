@@ -16,11 +16,11 @@ from rag_pipeline.lake.store import Lake, Part, PartWriter
 from rag_pipeline.model import DayRange, Failure, SourceItem
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
-from rag_pipeline.sources.changes import Change
-from rag_pipeline.sources.file_kinds import FILE_KINDS_VERSION, kind_of
-from rag_pipeline.sources.git import GIT_SOURCE_VERSION, GitReader, GitReport
-from rag_pipeline.sources.mirror import mirror_of
-from rag_pipeline.sources.timeline import Position, Window, read_timeline
+from rag_pipeline.sources.git.changes import Change
+from rag_pipeline.sources.git.file_kinds import FILE_KINDS_VERSION, kind_of
+from rag_pipeline.sources.git.mirror import mirror_of
+from rag_pipeline.sources.git.reader import GIT_SOURCE_VERSION, GitReader, GitReport
+from rag_pipeline.sources.git.timeline import Position, Window, read_timeline
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
 

@@ -22,9 +22,9 @@ from filelock import FileLock, Timeout
 
 from rag_pipeline.errors import TransientError
 from rag_pipeline.settings import Repository
-from rag_pipeline.sources import remote
-from rag_pipeline.sources.blobs import BlobReader
-from rag_pipeline.sources.git_command import git_environment, git_failed, run_git, stream_git
+from rag_pipeline.sources.git import remote
+from rag_pipeline.sources.git.blobs import BlobReader
+from rag_pipeline.sources.git.command import git_environment, git_failed, run_git, stream_git
 
 HEAD = "refs/rag/head"
 _LOCK_TIMEOUT_S = 3600
