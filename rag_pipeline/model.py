@@ -52,9 +52,13 @@ class SourceItem:
     day: date
     """The partition (UTC) that holds the item: the day of its last change in the window that was read."""
     source_updated_at: datetime
-    """When the source last changed it, UTC. With `observed_at` it decides which of two states is newer."""
+    """When the source last changed it, as the source shows it, UTC."""
     observed_at: datetime
     """When the source was read, UTC."""
+    as_of: datetime | None = None
+    """The moment whose state this is, where that is not `source_updated_at`: see `age_of`."""
+    scope: str | None = None
+    """Visible only to queries that name this scope (`user:…`, `visitor:…`); None: to all of the tenant."""
     deleted: bool = False
     content: bytes = b""
     title: str | None = None
@@ -65,6 +69,18 @@ class SourceItem:
     anchor: str | None = None
     """Fragment template for lines, with `{start}` and `{end}` (1-based, inclusive), appended to `url`."""
     metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a document that is a thing of its own, such as a comment of a thread: no chunk reaches over its end."""
+
+    start_char: int
+    """Where it begins in the document's text; it ends where the next one begins."""
+    anchor: str
+    """What is appended to the document's URL to point at it (`#issuecomment-1`); may be empty."""
+    name: str
+    """What its chunks stand under, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +95,8 @@ class Document:
     day: date
     source_updated_at: datetime
     observed_at: datetime
+    as_of: datetime | None = None
+    scope: str | None = None
     deleted: bool = False
     text: str = ""
     title: str | None = None
@@ -88,6 +106,8 @@ class Document:
     anchor: str | None = None
     source_lines: Sequence[int] | None = None
     """For each line of `text`, the 1-based line of the source it came from; None when the lines are the same."""
+    sections: Sequence[Section] | None = None
+    """In order, the first at 0; None when the document is one thing."""
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -112,6 +132,8 @@ class Chunk:
     """Last line in the source, inclusive."""
     tokens: int
     """Length in tokens of the embedding model that the chunks are cut for."""
+    anchor: str | None = None
+    """Of the section it came from, in place of the document's anchor for lines; None: not from a section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +168,16 @@ class Failure:
     reason: str
 
 
+def age_of(noun: SourceItem | Document) -> tuple[datetime, datetime]:
+    """Of two states of one item, the greater is the newer one.
+
+    A source with a history (git) shows the state of any moment, so the moment of the change decides. One that shows
+    only the present (GitHub) may show an earlier last change than before, as when the last comment was deleted: what
+    counts is when the state was seen (`as_of`).
+    """
+    return noun.as_of or noun.source_updated_at, noun.observed_at
+
+
 def failure_of(item: SourceItem | Document, *, stage: str, reason: str) -> Failure:
     """The failure of a stage on an item or document."""
     return Failure(
@@ -155,7 +187,7 @@ def failure_of(item: SourceItem | Document, *, stage: str, reason: str) -> Failu
         stage=stage,
         repository=item.repository,
         day=item.day,
-        source_updated_at=item.source_updated_at,
+        source_updated_at=age_of(item)[0],
         reason=reason[:500],
     )
 

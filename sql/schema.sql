@@ -52,10 +52,11 @@ CREATE TABLE rag.documents (
     content_hash      uuid NOT NULL,
     fingerprint       text NOT NULL,           -- of the cleaning and chunking that made its chunks
     state_hash        uuid NOT NULL,           -- of all that the index shows of it: equal means nothing to write
-    source_updated_at timestamptz NOT NULL,    -- with observed_at: which of two states is newer; the newer one stays
+    source_updated_at timestamptz NOT NULL,    -- when it last changed, as the source shows it
     observed_at       timestamptz NOT NULL,
     deleted           boolean NOT NULL DEFAULT false, -- a tombstone stays, so that a late backfill cannot resurrect the dead
-    indexed_at        timestamptz NOT NULL DEFAULT now()
+    indexed_at        timestamptz NOT NULL DEFAULT now(),
+    as_of             timestamptz NOT NULL     -- with observed_at: which of two states is newer; the newer one stays
 );
 -- Unique already, by document_id. A second unique index would make two writers of a new document collide, because
 -- ON CONFLICT waits for the other at one index only.
@@ -77,7 +78,8 @@ CREATE TABLE rag.chunks (
     end_char     integer NOT NULL,
     start_line   integer NOT NULL,             -- in the source, from 1, inclusive
     end_line     integer NOT NULL,
-    tokens       integer NOT NULL              -- of the embedding model
+    tokens       integer NOT NULL,             -- of the embedding model
+    anchor       text                          -- of the section (comment) it came from, in place of the document's
 );
 CREATE INDEX chunks_document ON rag.chunks (document_id, position);
 CREATE INDEX chunks_text_hash ON rag.chunks (text_hash, tenant_id);

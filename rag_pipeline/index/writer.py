@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lake.schemas import dump_metadata
-from rag_pipeline.model import Chunk, Document, stable_id, text_hash
+from rag_pipeline.model import Chunk, Document, age_of, stable_id, text_hash
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARS = 4_000_000
@@ -27,10 +27,11 @@ _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 _DOCUMENT_TYPES = (
     "uuid", "text", "text", "text", "text", "text", "text", "text", "text", "text", "text", "jsonb",
-    "uuid", "text", "uuid", "timestamptz", "timestamptz", "bool", "timestamptz",
+    "uuid", "text", "uuid", "timestamptz", "timestamptz", "bool", "timestamptz", "timestamptz",
 )  # fmt: skip
 _CHUNK_TYPES = (
     "uuid", "uuid", "text", "text", "int4", "text", "uuid", "text[]", "int4", "int4", "int4", "int4", "int4",
+    "text",
 )  # fmt: skip
 
 
@@ -124,9 +125,9 @@ class IndexWriter:
             known = present.get(document.document_id)
             if known is None:
                 changed.append(entry)
-            elif known[2] == states[document.document_id]:
+            elif known[2] == states[document.document_id] and age_of(document)[0] <= known[0]:
                 report.unchanged += 1
-            elif (document.source_updated_at, document.observed_at) < (known[0], known[1]):
+            elif age_of(document) < (known[0], known[1]):
                 report.superseded += 1
             else:
                 changed.append(entry)
@@ -142,14 +143,14 @@ class IndexWriter:
                 copy.set_types(_CHUNK_TYPES)
                 for entry in entries:
                     for chunk in entry.chunks:
-                        copy.write_row(_chunk_row(chunk, scope=None))
+                        copy.write_row(_chunk_row(chunk, scope=entry.document.scope))
 
     def _document_row(self, document: Document, state: UUID) -> tuple[object, ...]:
         d = document
         return (
-            d.document_id, d.tenant, d.source_type, d.source_id, d.repository, None, storable(d.path), d.language,
+            d.document_id, d.tenant, d.source_type, d.source_id, d.repository, d.scope, storable(d.path), d.language,
             storable(d.title), storable(d.url), storable(d.anchor), Jsonb(storable(d.metadata)), text_hash(d.text),
-            self._fingerprint, state, d.source_updated_at, d.observed_at, d.deleted, self._now,
+            self._fingerprint, state, d.source_updated_at, d.observed_at, d.deleted, self._now, age_of(d)[0],
         )  # fmt: skip
 
     def _state(self, entry: Entry) -> UUID:
@@ -164,6 +165,8 @@ class IndexWriter:
             str(d.deleted),
             self._fingerprint,
             d.text,
+            *((d.scope,) if d.scope is not None else ()),
+            *(f"{s.start_char} {s.anchor} {s.name}" for s in d.sections or ()),
         )
 
 
@@ -171,7 +174,7 @@ def _chunk_row(chunk: Chunk, *, scope: str | None) -> tuple[object, ...]:
     c = chunk
     return (
         c.chunk_id, c.document_id, c.tenant, scope, c.position, storable(c.text), c.text_hash, storable(c.heading_path),
-        c.start_char, c.end_char, c.start_line, c.end_line, c.tokens,
+        c.start_char, c.end_char, c.start_line, c.end_line, c.tokens, storable(c.anchor),
     )  # fmt: skip
 
 
@@ -191,14 +194,10 @@ def _newest(batch: Sequence[Entry], report: WriteReport) -> list[Entry]:
     newest: dict[UUID, Entry] = {}
     for entry in batch:
         other = newest.get(entry.document.document_id)
-        if other is None or _age(other) <= _age(entry):
+        if other is None or age_of(other.document) <= age_of(entry.document):
             newest[entry.document.document_id] = entry
     report.superseded += len(batch) - len(newest)
     return list(newest.values())
-
-
-def _age(entry: Entry) -> tuple[datetime, datetime]:
-    return entry.document.source_updated_at, entry.document.observed_at
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from rag_pipeline.model import Chunk, Document, SourceItem
+from rag_pipeline.model import Chunk, Document, Section, SourceItem
 
 _ID = pa.binary(16)
 _TIME = pa.timestamp("us", tz="UTC")
@@ -31,9 +31,20 @@ _ORIGIN = [
     ("url", pa.string()),
     ("anchor", pa.string()),
     ("metadata", pa.string()),
+    ("as_of", _TIME),
+    ("scope", pa.string()),
 ]
+_SECTIONS = pa.list_(pa.struct([("start_char", pa.int32()), ("anchor", pa.string()), ("name", pa.string())]))
 ITEMS = pa.schema([*_ORIGIN, ("content", pa.large_binary())])
-DOCUMENTS = pa.schema([*_ORIGIN, ("document_id", _ID), ("text", pa.large_string()), ("source_lines", _LINES)])
+DOCUMENTS = pa.schema(
+    [
+        *_ORIGIN,
+        ("document_id", _ID),
+        ("text", pa.large_string()),
+        ("source_lines", _LINES),
+        ("sections", _SECTIONS),
+    ]
+)
 CHUNKS = pa.schema(
     [
         ("tenant", pa.string()),
@@ -48,6 +59,7 @@ CHUNKS = pa.schema(
         ("start_line", pa.int32()),
         ("end_line", pa.int32()),
         ("tokens", pa.int32()),
+        ("anchor", pa.string()),
     ]
 )
 
@@ -109,6 +121,8 @@ def _to_batch(nouns: Sequence[Noun], schema: pa.Schema) -> pa.RecordBatch:
             values = [dump_metadata(value) for value in values]
         elif field.name == "heading_path":
             values = [list(value) for value in values]
+        elif field.name == "sections":
+            values = [value and [dataclasses.asdict(section) for section in value] for value in values]
         columns.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -126,10 +140,15 @@ def _nouns(batch: pa.RecordBatch, noun: type[Noun]) -> Iterator[Noun]:
 
 
 def _column(batch: pa.RecordBatch, name: str) -> list[Any]:
+    if name not in batch.schema.names:
+        # Written by a version that did not know this column yet.
+        return [None] * batch.num_rows
     array = batch.column(name)
     values = array.to_pylist()
     if array.type == _ID:
         return [UUID(bytes=value) for value in values]
     if name == "metadata":
         return [json.loads(value) for value in values]
+    if name == "sections":
+        return [value and [Section(**section) for section in value] for value in values]
     return values  # type: ignore[no-any-return]

@@ -45,7 +45,7 @@ WHERE f.resolved_at IS NULL
   AND ((f.stage = %(stage)s AND f.day BETWEEN %(first)s AND %(last)s AND f.last_failed_at < %(now)s)
        OR EXISTS (SELECT FROM rag.documents AS d
                   WHERE d.tenant_id = f.tenant_id AND d.source_type = f.source_type AND d.source_id = f.source_id
-                    AND d.source_updated_at > f.source_updated_at));
+                    AND d.as_of > f.source_updated_at));
 
 -- name: failing_days
 SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL ORDER BY day;

@@ -4,20 +4,20 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunks (LIKE rag.chunks) ON COMMIT
 CREATE TEMPORARY TABLE IF NOT EXISTS accepted (document_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
 
 -- name: existing
-SELECT document_id, source_updated_at, observed_at, state_hash
+SELECT document_id, as_of, observed_at, state_hash
 FROM rag.documents
 WHERE document_id = ANY (%(ids)s);
 
 -- name: copy_documents
 COPY incoming_documents (
     document_id, tenant_id, source_type, source_id, repository, scope, path, language, title, url, anchor, metadata,
-    content_hash, fingerprint, state_hash, source_updated_at, observed_at, deleted, indexed_at
+    content_hash, fingerprint, state_hash, source_updated_at, observed_at, deleted, indexed_at, as_of
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_chunks
 COPY incoming_chunks (
     chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
-    start_char, end_char, start_line, end_line, tokens
+    start_char, end_char, start_line, end_line, tokens, anchor
 ) FROM STDIN (FORMAT binary);
 
 -- name: upsert_documents
@@ -40,9 +40,10 @@ WITH written AS (
         source_updated_at = excluded.source_updated_at,
         observed_at = excluded.observed_at,
         deleted = excluded.deleted,
-        indexed_at = excluded.indexed_at
-    WHERE (excluded.source_updated_at, excluded.observed_at) >= (present.source_updated_at, present.observed_at)
-      AND excluded.state_hash <> present.state_hash
+        indexed_at = excluded.indexed_at,
+        as_of = excluded.as_of
+    WHERE (excluded.as_of, excluded.observed_at) >= (present.as_of, present.observed_at)
+      AND (excluded.state_hash <> present.state_hash OR excluded.as_of > present.as_of)
     RETURNING document_id
 )
 INSERT INTO accepted SELECT document_id FROM written;
@@ -67,9 +68,10 @@ ON CONFLICT (chunk_id) DO UPDATE SET
     end_char = excluded.end_char,
     start_line = excluded.start_line,
     end_line = excluded.end_line,
-    tokens = excluded.tokens
+    tokens = excluded.tokens,
+    anchor = excluded.anchor
 WHERE (present.scope, present.position, present.heading_path, present.start_char, present.end_char,
-       present.start_line, present.end_line, present.tokens)
+       present.start_line, present.end_line, present.tokens, present.anchor)
    IS DISTINCT FROM
       (excluded.scope, excluded.position, excluded.heading_path, excluded.start_char, excluded.end_char,
-       excluded.start_line, excluded.end_line, excluded.tokens);
+       excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor);
