@@ -10,8 +10,12 @@ from rag_pipeline.defs.assets import (
     embeddings_asset,
     knowledge_index_asset,
     query_asset,
+    raw_drops_asset,
     raw_git_assets,
+    raw_github_assets,
+    reconciliation_asset,
 )
+from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.settings import Settings, load_settings
@@ -20,6 +24,7 @@ from rag_pipeline.settings import Settings, load_settings
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 REFRESH_JOB = "refresh"
+RECONCILE_JOB = "reconcile"
 
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
@@ -27,20 +32,30 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     daily = daily_partitions(settings)
     assets = [
         raw_git_assets(daily),
+        raw_github_assets(daily),
+        raw_drops_asset(daily),
         documents_asset(daily),
         chunks_asset(daily),
         embeddings_asset(daily),
         knowledge_index_asset(daily),
         query_asset(settings),
+        reconciliation_asset(),
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
         selection=dg.AssetSelection.groups("sources", "knowledge"),
         description="Brings the index up to date for the chosen days: sources, documents, chunks, embeddings, index.",
     )
+    reconcile = dg.define_asset_job(
+        RECONCILE_JOB,
+        selection=dg.AssetSelection.groups("maintenance"),
+        description="Compares GitHub with the index: what was deleted or transferred there leaves it.",
+    )
     return dg.Definitions(
         assets=assets,
-        jobs=[refresh],
+        jobs=[refresh, reconcile],
+        sensors=[drop_sensor(REFRESH_JOB)],
+        schedules=[weekly_reconciliation(RECONCILE_JOB)],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,

@@ -47,9 +47,17 @@ class TransientError(RagPipelineError):
         self.retry_after_s = retry_after_s
 
 
+class QuotaExhausted(TransientError):
+    """A rate limit that lasts longer than we may wait; what was read is kept, and the next run goes on from there."""
+
+
 class PermanentError(RagPipelineError):
     """A failure that repeating the same call cannot cure."""
 
 
 class ItemError(PermanentError):
     """One item cannot be processed; it is quarantined and the rest goes on."""
+
+
+class ResourceGone(PermanentError):
+    """The source says that something is not there (any more): deleted, transferred, or never existed."""

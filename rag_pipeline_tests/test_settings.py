@@ -71,7 +71,7 @@ def test_an_unknown_key_is_one_line_with_what_was_probably_meant(folder, text, k
         ("tenant = ''", "tenant: String should have at least 1 character"),
         ("start_date = 'yesterday'", "start_date: Input should be a valid date"),
         ("repositories = 'x'", "repositories: "),
-        ("[[repositories]]\nname = 'x'", "repositories.0.source: Field required"),
+        ("[[repositories]]\nname = 'x'", "repositories.0: names nothing to index"),
         ("[[repositories]]\nsource = 7", "repositories.0.source: Input should be a valid string"),
         ("[[repositories]]\nsource = '.'\nname = '../x'", "repositories.0.name: may hold letters, digits"),
         ("[chunking]\nmax_tokens = 1", "chunking.max_tokens: Input should be greater than or equal to 16 (got '1')"),

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.code_blocks import code_blocks
+from rag_pipeline.chunking.headings import heading_words
 from rag_pipeline.chunking.packing import gap_priorities, pack
 from rag_pipeline.chunking.prose_blocks import ASCIIDOC, MARKDOWN, marked_up_blocks
 from rag_pipeline.chunking.rst_blocks import rst_blocks
@@ -34,23 +35,46 @@ def chunk_document(document: Document, *, settings: Chunking, count_tokens: Toke
     """Chunks of at most `settings.max_tokens` tokens, in order; none for a tombstone or a text without words.
 
     Every character that is not white space lies in exactly one chunk. An edit changes the chunks that hold it and at
-    most their neighbours. Chunks smaller than `settings.min_tokens` are left only where they fit no neighbour.
+    most their neighbours. Chunks smaller than `settings.min_tokens` are left only where they fit no neighbour. The
+    sections of a document are cut each for itself: what one says changes no chunk of another.
     """
-    text = document.text
-    if document.deleted or not text.strip():
+    if document.deleted or not document.text.strip():
         return []
-    blocks = _blocks(document)
-    atoms = atoms_of(text, blocks, max_tokens=settings.max_tokens, count_tokens=count_tokens)
-    priorities = gap_priorities(text, atoms)
-    pieces = pack(atoms, priorities=priorities, max_tokens=settings.max_tokens, min_tokens=settings.min_tokens)
-    spans = [span for start, end in pieces if (span := _span(text, atoms[start:end]))]
-    spans = _fitted(text, spans, max_tokens=settings.max_tokens, count_tokens=count_tokens)
-    return _chunks(document, spans, blocks)
+    return _chunks(
+        document,
+        [
+            piece
+            for part in _parts(document)
+            for piece in _pieces(document, part, settings=settings, count_tokens=count_tokens)
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is cut for itself: a section, or the whole document."""
+
+    start: int
+    text: str
+    anchor: str | None = None
+    path: tuple[str, ...] = ()
+    """What all of it stands under."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """What will be a chunk, with its place in the document."""
+
+    start: int
+    end: int
+    tokens: int
+    heading_path: tuple[str, ...]
+    anchor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """What will be a chunk, without the white space around it."""
+    """What will be a chunk, without the white space around it; places are those in the part."""
 
     start: int
     end: int
@@ -58,16 +82,52 @@ class _Span:
     tokens: int = 0
 
 
-def _blocks(document: Document) -> list[Block]:
+def _parts(document: Document) -> list[_Part]:
+    if not document.sections:
+        return [_Part(start=0, text=document.text)]
+    starts = [section.start_char for section in document.sections]
+    return [
+        _Part(
+            start=section.start_char,
+            text=document.text[section.start_char : end],
+            anchor=section.anchor,
+            path=tuple(name for name in (document.title, section.name) if name),
+        )
+        for section, end in zip(document.sections, [*starts[1:], len(document.text)], strict=True)
+    ]
+
+
+def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens: TokenCounter) -> list[_Piece]:
+    text = part.text
+    if not text.strip():
+        return []
+    blocks = _blocks(document, text)
+    atoms = atoms_of(text, blocks, max_tokens=settings.max_tokens, count_tokens=count_tokens)
+    priorities = gap_priorities(text, atoms)
+    pieces = pack(atoms, priorities=priorities, max_tokens=settings.max_tokens, min_tokens=settings.min_tokens)
+    spans = [span for start, end in pieces if (span := _span(text, atoms[start:end]))]
+    return [
+        _Piece(
+            start=part.start + span.start,
+            end=part.start + span.end,
+            tokens=span.tokens,
+            heading_path=_path(part, blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
+            anchor=part.anchor,
+        )
+        for span in _fitted(text, spans, max_tokens=settings.max_tokens, count_tokens=count_tokens)
+    ]
+
+
+def _blocks(document: Document, text: str) -> list[Block]:
     suffix = PurePosixPath(document.path or "").suffix.lower()
     if document.source_type == "code" and suffix != ".ipynb":  # notebooks were made markdown
-        return code_blocks(document.text, python=suffix in _PYTHON_SUFFIXES or document.language == "python")
+        return code_blocks(text, python=suffix in _PYTHON_SUFFIXES or document.language == "python")
     content_type = document.metadata.get("content_type")
     if suffix in _ASCIIDOC_SUFFIXES or content_type == "text/asciidoc":
-        return marked_up_blocks(document.text, marks=ASCIIDOC)
+        return marked_up_blocks(text, marks=ASCIIDOC)
     if (document.path and suffix in _RST_SUFFIXES) or content_type == "text/x-rst":
-        return rst_blocks(document.text)
-    return marked_up_blocks(document.text, marks=MARKDOWN)
+        return rst_blocks(text)
+    return marked_up_blocks(text, marks=MARKDOWN)
 
 
 def _span(text: str, atoms: Sequence[Atom]) -> _Span | None:
@@ -106,14 +166,14 @@ def _cut_in_two(text: str, span: _Span) -> list[_Span]:
     return [half for part in (atoms[:gap], atoms[gap:]) if (half := _span(text, part))]
 
 
-def _chunks(document: Document, spans: Sequence[_Span], blocks: Sequence[Block]) -> list[Chunk]:
+def _chunks(document: Document, pieces: Sequence[_Piece]) -> list[Chunk]:
     line_ends = list(accumulate(len(line) + 1 for line in document.text.split("\n")))
     occurrences: Counter[str] = Counter()
     chunks = []
-    for position, span in enumerate(spans):
-        text = document.text[span.start : span.end]
-        start_line = _source_line(document, bisect_right(line_ends, span.start))
-        end_line = _source_line(document, bisect_right(line_ends, span.end - 1))
+    for position, piece in enumerate(pieces):
+        text = document.text[piece.start : piece.end]
+        start_line = _source_line(document, bisect_right(line_ends, piece.start))
+        end_line = _source_line(document, bisect_right(line_ends, piece.end - 1))
         chunks.append(
             Chunk(
                 tenant=document.tenant,
@@ -122,12 +182,13 @@ def _chunks(document: Document, spans: Sequence[_Span], blocks: Sequence[Block])
                 position=position,
                 text=text,
                 text_hash=text_hash(text),
-                heading_path=_heading_path(blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
-                start_char=span.start,
-                end_char=span.end,
+                heading_path=piece.heading_path,
+                start_char=piece.start,
+                end_char=piece.end,
                 start_line=start_line,
                 end_line=max(start_line, end_line),
-                tokens=span.tokens,
+                tokens=piece.tokens,
+                anchor=piece.anchor,
             )
         )
         occurrences[text] += 1
@@ -140,6 +201,14 @@ def _source_line(document: Document, line: int) -> int:
     if lines is None:
         return line + 1
     return lines[min(line, len(lines) - 1)] if lines else 1
+
+
+def _path(part: _Part, blocks: Sequence[Block]) -> tuple[str, ...]:
+    """The part's path and the headings inside it; a document's title that stands in it as a heading counts once."""
+    inside = _heading_path(blocks)
+    if inside and inside[0] in {heading_words(name) for name in part.path[:1]}:
+        inside = inside[1:]
+    return (*part.path, *inside)
 
 
 def _heading_path(blocks: Sequence[Block]) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def up(
     for reason in todo.reasons or ["nothing new in the sources"]:
         err.print(f"  {reason}")
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select="", watch=watch)
+        summary = run_days(settings, todo.ranges, select="", watch=watch, planned=True)
     print_summary(summary)
     out.print()
     _print_sample(settings)
@@ -158,12 +158,51 @@ def materialize(
     url = prepare(settings)
     ranges = [chosen] if chosen else plan_refresh(settings, url).ranges
     with Watch() as watch:
-        summary = run_days(settings, ranges, select=select, watch=watch)
+        summary = run_days(settings, ranges, select=select, watch=watch, planned=not chosen)
     if as_json:
         _print_json(dataclasses.asdict(summary))
     else:
         print_summary(summary)
     require_all_read(summary)
+
+
+@app.command(short_help="Compare GitHub with the index.")
+def reconcile(
+    confirm_removals: Annotated[
+        bool, typer.Option("--confirm-removals", help="Remove even more than the configured threshold.")
+    ] = False,
+    repository: Annotated[list[str] | None, typer.Option(help="Only this repository, by its name; repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what was deleted, transferred or silently edited on GitHub, and bring the index to that state."""
+    from rag_pipeline.cli.reconciliation import print_reconciliation, run_reconciliation
+    from rag_pipeline.cli.runs import prepare
+
+    settings = _settings()
+    if not settings.github_repositories:
+        raise ConfigError("no repository has `github` set: name owner/name under [[repositories]] in rag_pipeline.toml")
+    _enter_dagster(settings)
+    prepare(settings)
+    with Watch() as watch:
+        rows = run_reconciliation(settings, confirm=confirm_removals, repositories=repository or [], watch=watch)
+    if as_json:
+        _print_json(rows)
+    else:
+        print_reconciliation(rows)
+
+
+@app.command(short_help="Receive GitHub's webhooks.")
+def webhooks(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8008,
+) -> None:
+    """Receive GitHub's deliveries at POST /webhooks/github and put them into the inbox."""
+    from rag_pipeline.cli.dagster_ui import require_free_port
+    from rag_pipeline.serving.webhooks import serve_webhooks
+
+    settings = _settings()
+    require_free_port(host, port)
+    serve_webhooks(settings, environ=os.environ, host=host, port=port)
 
 
 @app.command(short_help="Search the index.")

@@ -15,10 +15,12 @@ from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
+from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Plan, known_space, plan
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.github.stage import Access
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from rag_pipeline.embedding.stage import EmbeddingsReport
     from rag_pipeline.index.stage import IndexReport
     from rag_pipeline.lake.derive import DeriveReport
+    from rag_pipeline.sources.drops.stage import DropsReport
     from rag_pipeline.sources.git.stage import RawReport
+    from rag_pipeline.sources.github.stage import GitHubReport
 
-STAGES = ("raw", "documents", "chunks", "embeddings", "knowledge_index")
+STAGES = ("raw", "raw_github", "raw_drops", "documents", "chunks", "embeddings", "knowledge_index")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +52,12 @@ class Summary:
     restored: int = 0
     rows_written: int = 0
     quarantined: int = 0
+    drops: int = 0
+    """Files taken from the inbox."""
+    rejected: list[str] = field(default_factory=list)
+    """Drops that could not be taken, and why."""
+    requests: int = 0
+    """To GitHub, by the run itself."""
     unreadable: list[str] = field(default_factory=list)
     """Why a repository could not be read, for each."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -72,11 +82,16 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
     with connected(url) as connection:
         space = known_space(connection, embedder)
         embedder.close()
-        return plan(settings, connection=connection, space=space, now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        lake = Lake(settings.lake_url)
+        access = Access(environ=os.environ, clock=lambda: datetime.now(UTC))
+        return plan(settings, connection=connection, space=space, access=access, lake=lake, now=now)
 
 
-def run_days(settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress) -> Summary:
-    """Run the job over each range, one after the other.
+def run_days(
+    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, planned: bool = False
+) -> Summary:
+    """Run the job over each range, one after the other; `planned`: the sources were read just now to find them.
 
     Raises:
         RagPipelineError: a run failed; the error is the one that made it fail.
@@ -91,9 +106,9 @@ def run_days(settings: Settings, ranges: Sequence[DayRange], *, select: str, wat
     summary = Summary()
     started = time.perf_counter()
     with dg.DagsterInstance.get() as instance:
-        _ensure_pools(instance)
+        ensure_pools(instance)
         for days in ranges:
-            pipeline = Pipeline(settings=settings, watch=watch)
+            pipeline = Pipeline(settings=settings, watch=watch, github_was_asked=planned)
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)
             result = job.execute_in_process(
@@ -102,7 +117,7 @@ def run_days(settings: Settings, ranges: Sequence[DayRange], *, select: str, wat
             )  # fmt: skip
             _add(summary, pipeline, days)
             if not result.success:
-                raise _reason(result)
+                raise reason_of(result)
     summary.total_seconds = time.perf_counter() - started
     return summary
 
@@ -113,6 +128,7 @@ def print_summary(summary: Summary) -> None:
         ("days", ", ".join(summary.days)),
         ("items", f"{summary.items:,} ({summary.tombstones:,} tombstones)"),
         ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "nothing"),
+        *([("drops", f"{summary.drops:,} taken, {len(summary.rejected):,} rejected")] if summary.drops else []),
         ("documents", f"{summary.documents:,}"),
         ("chunks", f"{summary.chunks:,}"),
         ("embedded", f"{summary.embedded:,}"),
@@ -145,7 +161,7 @@ def require_all_read(summary: Summary) -> None:
         raise SourceNotFound(f"{reasons[0]}{more}; the other repositories are up to date")
 
 
-def _ensure_pools(instance: dg.DagsterInstance) -> None:
+def ensure_pools(instance: dg.DagsterInstance) -> None:
     """Make the pools' limits before the first step asks for them.
 
     Dagster makes them on first use, and a run fails when another makes the same one at that moment (1.13).
@@ -190,6 +206,10 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
             summary.seconds[stage] = summary.seconds.get(stage, 0.0) + pipeline.seconds[stage]
     if "raw" in reports:
         _add_raw(summary, cast("RawReport", reports["raw"]))
+    if "raw_github" in reports:
+        _add_threads(summary, cast("GitHubReport", reports["raw_github"]))
+    if "raw_drops" in reports:
+        _add_drops(summary, cast("DropsReport", reports["raw_drops"]))
     for stage in ("documents", "chunks"):
         if stage in reports:
             report = cast("DeriveReport", reports[stage])
@@ -207,6 +227,22 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         summary.quarantined += len(index.failures)
 
 
+def _add_threads(summary: Summary, report: GitHubReport) -> None:
+    summary.unreadable += [f.reason for f in report.failures if f.source_type == "repository"]
+    summary.quarantined += sum(f.source_type != "repository" for f in report.failures)
+    summary.items += report.items.total() + report.tombstones.total()
+    summary.tombstones += report.tombstones.total()
+    for found in report.repositories:
+        summary.requests += found.usage.requests if found.usage else 0
+
+
+def _add_drops(summary: Summary, report: DropsReport) -> None:
+    summary.items += report.items.total() + report.tombstones.total()
+    summary.tombstones += report.tombstones.total()
+    summary.drops += report.taken
+    summary.rejected += [f"{name}: {reason}" for name, reason in report.rejected]
+
+
 def _add_raw(summary: Summary, report: RawReport) -> None:
     summary.unreadable += [failure.reason for failure in report.failures]
     for found in report.repositories:
@@ -215,7 +251,7 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
         summary.skipped = dict(Counter(summary.skipped) + found.git.skipped)
 
 
-def _reason(result: dg.ExecuteInProcessResult) -> BaseException:
+def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
     """The error of ours behind a failed run, or Dagster's own words."""
     failures = [event for event in result.all_events if event.is_step_failure]
     if failures:

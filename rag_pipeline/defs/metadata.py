@@ -61,11 +61,16 @@ def cell(value: object, *, limit: int = 160) -> str:
 def items_preview(items: Sequence[SourceItem]) -> dg.MetadataValue:
     """The first items of a run."""
     rows = [
-        (item.path or item.source_id, item.language or "", "deleted" if item.deleted else size(len(item.content)),
-         item.source_updated_at.strftime("%Y-%m-%d %H:%M"), item.metadata.get("author", ""))
+        (
+            item.path or item.metadata.get("reference") or item.source_id,
+            item.title or item.language or "",
+            "deleted" if item.deleted else size(len(item.content)),
+            item.source_updated_at.strftime("%Y-%m-%d %H:%M"),
+            item.metadata.get("author", ""),
+        )
         for item in items
-    ]  # fmt: skip
-    return table(("path", "language", "size", "changed (UTC)", "by"), rows)
+    ]
+    return table(("item", "title or language", "size", "changed (UTC)", "by"), rows)
 
 
 def counts(numbers: Mapping[str, int]) -> dg.MetadataValue:

@@ -23,6 +23,7 @@ from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.retriever import Retriever, embedder_of
 from rag_pipeline.retrieval.search import SearchQuery
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.github.stage import Access
 
 _LOG_EVERY_S = 5.0
 
@@ -64,8 +65,17 @@ class Pipeline:
     make_embedder: Callable[..., Embedder] = make_embedder
     reports: dict[str, object] = field(default_factory=dict)
     """The last report of each stage, for whoever runs the job in this process."""
+    sleep: Callable[[float], None] = time.sleep
+    """How waits for GitHub are spent."""
+    github_was_asked: bool = False
+    """Whoever planned the run has just read GitHub: the run need not ask again."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
+
+    @property
+    def access(self) -> Access:
+        """How GitHub is reached."""
+        return Access(environ=self.environ, clock=self.clock, sleep=self.sleep)
 
     def lake(self) -> Lake:
         """The lake."""

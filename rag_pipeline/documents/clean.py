@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
+from typing import Final
 
 from rag_pipeline.documents.decoding import decode, plain_text
 from rag_pipeline.documents.extract import Extract
@@ -14,11 +15,16 @@ from rag_pipeline.documents.html_text import extract_html
 from rag_pipeline.documents.kinds import Kind, kind_of
 from rag_pipeline.documents.notebook import extract_notebook
 from rag_pipeline.documents.prose import extract_asciidoc, extract_markdown, extract_rst, extract_text
+from rag_pipeline.documents.thread import extract_thread
 from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
+from rag_pipeline.settings import Threads
 
 CLEANING_VERSION: str = "1"
 """Raised whenever the same item would give another text, title or line numbers; documents are then cleaned again."""
+
+DEFAULT_THREADS: Final = Threads()
+"""Other defaults clean threads in another way: they are another version."""
 
 _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
     "asciidoc": extract_asciidoc,
@@ -29,19 +35,20 @@ _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
 }
 
 
-def clean(item: SourceItem) -> Document:
+def clean(item: SourceItem, *, threads: Threads = DEFAULT_THREADS) -> Document:
     """The item's text in NFC with `\\n` newlines, its title (1 to 200 characters) and metadata; tombstones stay empty.
 
-    Metadata gains `encoding` (when it was not UTF-8), `replaced_characters` (when some were lost in decoding) and
-    `front_matter` (markdown). Text without any words is returned as it is: it makes no chunks.
+    Metadata gains `encoding` (when it was not UTF-8), `replaced_characters` (when some were lost in decoding),
+    `front_matter` (markdown) and `dropped_comments` (threads: how many were left out, by authors that `threads` calls
+    noisy). Text without any words is returned as it is: it makes no chunks.
 
     Raises:
-        ItemError: a notebook that cannot be read.
+        ItemError: a notebook or a thread that cannot be read.
     """
     if item.deleted:
         return _document(item, Extract(text=""), metadata=item.metadata)
     decoded = decode(item.content)
-    extract = _extract(item, decoded.text)
+    extract = _extract(item, decoded.text, threads)
     metadata = {**item.metadata, **extract.metadata}
     if decoded.encoding != "utf-8":
         metadata["encoding"] = decoded.encoding
@@ -50,12 +57,14 @@ def clean(item: SourceItem) -> Document:
     return _document(item, extract, metadata=metadata)
 
 
-def _extract(item: SourceItem, text: str) -> Extract:
+def _extract(item: SourceItem, text: str, threads: Threads) -> Extract:
     kind = kind_of(item)
     if kind == "code":
         return Extract(text=text, title=item.path)
     if kind == "notebook":
         return extract_notebook(text, path=item.path or item.source_id)
+    if kind == "thread":
+        return extract_thread(text, source_id=item.source_id, threads=threads)
     return _EXTRACTORS[kind](text)
 
 
@@ -69,14 +78,18 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         day=item.day,
         source_updated_at=item.source_updated_at,
         observed_at=item.observed_at,
+        as_of=item.as_of,
+        scope=item.scope,
         deleted=item.deleted,
         text=extract.text,
         title=_title(item, extract),
         path=item.path,
         language=item.language,
         url=item.url,
-        anchor=item.anchor,
+        # A thread's lines are ours, not its page's.
+        anchor=None if extract.sections else item.anchor,
         source_lines=extract.source_lines,
+        sections=extract.sections,
         metadata=metadata,
     )
 

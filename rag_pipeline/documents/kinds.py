@@ -7,7 +7,10 @@ from typing import Literal
 
 from rag_pipeline.model import SourceItem
 
-Kind = Literal["asciidoc", "code", "html", "markdown", "notebook", "rst", "text"]
+Kind = Literal["asciidoc", "code", "html", "markdown", "notebook", "rst", "text", "thread"]
+
+THREAD_TYPES = frozenset(["github_discussion", "github_issue", "github_pull_request", "github_release"])
+"""Source types whose content is a conversation as JSON: see `thread_content`."""
 
 _BY_SUFFIX: dict[str, Kind] = {
     ".adoc": "asciidoc",
@@ -36,8 +39,11 @@ _BY_CONTENT_TYPE: dict[str, Kind] = {
 def kind_of(item: SourceItem) -> Kind:
     """The kind by path; without a path by `metadata["content_type"]`, else plain text.
 
-    A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read.
+    A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read; what
+    came from GitHub's issues, pull requests, discussions and releases is a thread.
     """
+    if item.source_type in THREAD_TYPES:
+        return "thread"
     if item.path:
         kind = _BY_SUFFIX.get(PurePosixPath(item.path).suffix.lower(), "text")
         return "code" if item.source_type == "code" and kind != "notebook" else kind

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
+from rag_pipeline.documents.fences import fenced
 from rag_pipeline.documents.titles import markdown_title
 from rag_pipeline.errors import ItemError
 
@@ -58,12 +59,12 @@ def _cell_parts(cell: Mapping[str, object], language: str) -> Iterator[str]:
     if cell.get("cell_type") != "code":
         yield source
         return
-    yield _fenced(source, language)
+    yield fenced(source, language)
     outputs = cell.get("outputs")
     outputs = outputs if isinstance(outputs, list) else []
     printed = [_output_text(output) for output in outputs if isinstance(output, dict)]
     if shown := _cut("\n".join(text for text in printed if text.strip())):
-        yield _fenced(shown, "text")
+        yield fenced(shown, "text")
 
 
 def _output_text(output: Mapping[str, object]) -> str:
@@ -77,12 +78,6 @@ def _output_text(output: Mapping[str, object]) -> str:
 def _cut(output: str) -> str:
     lines = [line[:_MAX_OUTPUT_LINE_CHARS].rstrip() for line in output.strip("\n").split("\n")]
     return "\n".join([*lines[:_MAX_OUTPUT_LINES], "…"] if len(lines) > _MAX_OUTPUT_LINES else lines)
-
-
-def _fenced(source: str, language: str) -> str:
-    longest = max((len(marks) for marks in re.findall(r"`{3,}", source)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{source}\n{fence}"
 
 
 def _joined(source: object) -> str:

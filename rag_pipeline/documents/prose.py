@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
-from rag_pipeline.documents.front_matter import read_front_matter
 from rag_pipeline.documents.titles import asciidoc_title, markdown_title, rst_title, text_title
+from rag_pipeline.front_matter import read_front_matter
 
 
 def extract_markdown(text: str) -> Extract:
     """Markdown without its front matter, which goes to `metadata["front_matter"]`."""
-    front = read_front_matter(text)
+    front = read_front_matter(text, clean=plain_text)
     if front is None:
         return Extract(text=text, title=markdown_title(text))
     body = text[front.end_char :]

@@ -96,6 +96,14 @@ def failing_days(connection: Connection) -> list[date]:
     return [row[0] for row in connection.execute(queries("progress")["failing_days"])]
 
 
+def living_ids(
+    connection: Connection, *, tenant: str, source_types: Sequence[str], prefix: str
+) -> list[tuple[str, str]]:
+    """(source type, source id) of the documents that the index shows, whose source id begins like this."""
+    values = {"tenant": tenant, "source_types": list(source_types), "prefix": prefix}
+    return [(row[0], row[1]) for row in connection.execute(queries("progress")["living_ids"], values)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOverview:
     """What the index holds of one source."""

@@ -103,9 +103,10 @@ def _hit(rank: int, score: float, row: Sequence[Any]) -> SearchHit:
     (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
      language, heading_path, start, end, updated, section, reference) = row  # fmt: skip
     fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
+    location = reference if reference and not path else f"{path or source_id}:{start}-{end}"
     return SearchHit(
         rank=rank, score=score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
-        location=f"{path or source_id}:{start}-{end}" if path or not reference else reference, repository=repository, source_type=source_type,
+        location=location, repository=repository, source_type=source_type,
         source_id=source_id, language=language, heading_path=tuple(heading_path), start_line=start, end_line=end,
         document_id=document_id, chunk_id=chunk_id, source_updated_at=updated,
     )  # fmt: skip

@@ -96,7 +96,7 @@ def run_stages(settings: Settings, days: DayRange, *, connection: Connection) ->
     with _timed(run, "raw"):
         read_git(settings, lake, days, now=datetime.now(UTC), progress=silent)
     with _timed(run, "documents"):
-        documents = clean_items(lake, days, inputs=RAW_STAGES, progress=silent)
+        documents = clean_items(lake, days, inputs=RAW_STAGES, threads=settings.threads, progress=silent)
     with _timed(run, "chunks"):
         chunks = chunk_documents(
             lake, days, settings=settings.chunking, count_tokens=token_counter(settings.embedding),

@@ -70,7 +70,7 @@ def test_one_word_edits_of_prose_stay_local(make_document: MakeDocument, path: s
 
 def test_one_word_edits_of_code_stay_local(make_document: MakeDocument) -> None:
     rng = random.Random(8)
-    path = Path(__file__).parents[2] / "rag_pipeline" / "settings.py"
+    path = Path(__file__).parents[2] / "rag_pipeline" / "lake" / "store.py"
     document = make_document(path.read_text(encoding="utf-8"), path=path.name, source_type="code")
     counts = one_word_edits(document, rng, edits=60)
     assert max(counts) <= 3

@@ -19,7 +19,9 @@ from rag_pipeline.settings import Settings
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.git_repository import GitRepository
 
-ASSETS = ("raw_docs", "raw_code", "documents", "chunks", "embeddings", "knowledge_index", "query")
+RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
+PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
+ASSETS = (*PARTITIONED, "query", "github_reconciliation")
 
 
 @pytest.fixture
@@ -32,14 +34,14 @@ def test_every_asset_explains_itself(settings):
     assert set(specs) == set(ASSETS)
     for spec in specs.values():
         assert spec.description and len(spec.description) > 60
-        assert spec.group_name in ("sources", "knowledge", "serving")
+        assert spec.group_name in ("sources", "knowledge", "serving", "maintenance")
         assert spec.kinds and spec.owners and spec.tags and spec.code_version
 
 
 def test_the_graph_is_the_pipeline(settings):
     graph = build_defs(settings).resolve_asset_graph()
     parents = {name: {k.to_user_string() for k in graph.get(dg.AssetKey(name)).parent_keys} for name in ASSETS}
-    assert parents["documents"] == {"raw_docs", "raw_code"}
+    assert parents["documents"] == set(RAW)
     assert parents["chunks"] == {"documents"}
     assert parents["embeddings"] == {"chunks"}
     assert parents["knowledge_index"] == {"documents", "chunks", "embeddings"}
@@ -48,7 +50,7 @@ def test_the_graph_is_the_pipeline(settings):
 
 def test_ranges_run_as_one_and_today_is_a_partition(settings):
     graph = build_defs(settings).resolve_asset_graph()
-    for name in ASSETS[:-1]:
+    for name in PARTITIONED:
         node = graph.get(dg.AssetKey(name))
         assert node.backfill_policy == dg.BackfillPolicy.single_run()
         assert node.partitions_def.has_partition_key(datetime.now(UTC).date().isoformat())

@@ -101,7 +101,11 @@ class Installation:
     def run(self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = ()) -> Pipeline:
         """One run over a day or a range; fails the test when the run fails."""
         result, pipeline = self.try_run(first, last, select=select)
-        assert result.success, [event.message for event in result.all_events if event.is_failure]
+        assert result.success, [
+            (event.message, getattr(event.event_specific_data, "error_display_string", ""))
+            for event in result.all_events
+            if event.is_failure
+        ]
         return pipeline
 
     def try_run(
@@ -130,7 +134,11 @@ class Installation:
     def planned(self) -> Sequence[DayRange]:
         with connected(self.database) as connection:
             space = known_space(connection, self.embedder)
-            return plan(self.settings, connection=connection, space=space, now=self._tick()).ranges
+            pipeline = self.pipeline()
+            return plan(
+                self.settings, connection=connection, space=space, access=pipeline.access, lake=pipeline.lake(),
+                now=self._tick(),
+            ).ranges  # fmt: skip
 
     def documents(self, *, tenant: str = "default") -> dict[str, list[str]]:
         """What the index shows: chunk texts in order, by source id, of everything that is not deleted."""

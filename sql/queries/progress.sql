@@ -48,7 +48,13 @@ WHERE f.resolved_at IS NULL
                     AND d.as_of > f.source_updated_at));
 
 -- name: failing_days
-SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL ORDER BY day;
+-- A withheld removal waits for a person, not for another run.
+SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL AND stage <> 'reconciliation' ORDER BY day;
+
+-- name: living_ids
+SELECT source_type, source_id FROM rag.documents
+WHERE tenant_id = %(tenant)s AND source_type = ANY (%(source_types)s) AND starts_with(source_id, %(prefix)s)
+  AND NOT deleted;
 
 -- name: overview
 SELECT d.tenant_id, d.repository, d.source_type,

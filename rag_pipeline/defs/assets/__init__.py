@@ -3,9 +3,12 @@
 from rag_pipeline.defs.assets.index import knowledge_index_asset
 from rag_pipeline.defs.assets.knowledge import chunks_asset, documents_asset, embeddings_asset
 from rag_pipeline.defs.assets.query import query_asset
-from rag_pipeline.defs.assets.raw import raw_git_assets
+from rag_pipeline.defs.assets.raw_drops import raw_drops_asset
+from rag_pipeline.defs.assets.raw_git import raw_git_assets
+from rag_pipeline.defs.assets.raw_github import raw_github_assets
+from rag_pipeline.defs.assets.reconciliation import reconciliation_asset
 
-POOLS = ("git", "embedding")
+POOLS = ("git", "github", "drops", "embedding")
 """Dagster's concurrency pools that the assets use; their limits are set in dagster.yaml or in the UI."""
 
 __all__ = [
@@ -15,5 +18,8 @@ __all__ = [
     "embeddings_asset",
     "knowledge_index_asset",
     "query_asset",
+    "raw_drops_asset",
     "raw_git_assets",
+    "raw_github_assets",
+    "reconciliation_asset",
 ]

@@ -44,7 +44,7 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             )
             now = pipeline.clock()
             note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now)
-            activate_when_complete(settings, connection=connection, space=space, now=now)
+            activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
             metadata = _metadata(report, connection, space) | failed
         pipeline.reports["knowledge_index"] = report
         yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})

@@ -16,13 +16,12 @@ from rag_pipeline.documents.clean import CLEANING_VERSION
 from rag_pipeline.documents.stage import clean_items
 from rag_pipeline.embedding import counting_version, token_counter
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
-from rag_pipeline.index.bookkeeping import record_part, stored_parts
-from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import SpaceVectors
 from rag_pipeline.lake.derive import DeriveReport, parts_in
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES
+from rag_pipeline.refresh.stages import StoredVectors
 
 _OWNERS = ["team:knowledge"]
 
@@ -43,10 +42,12 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         days = days_of(context)
         with stage_errors(context), pipeline.stage("documents"):
             lake = pipeline.lake()
-            report = clean_items(lake, days, inputs=RAW_STAGES, progress=pipeline.progress(context))
+            report = clean_items(
+                lake, days, inputs=RAW_STAGES, threads=pipeline.settings.threads, progress=pipeline.progress(context)
+            )
             failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
-        preview = _preview(lake, "documents", days, ("path", "title", "language", "deleted")) if report.rows else {}
+        preview = _preview(lake, "documents", days, ("title", "source_type", "path", "deleted")) if report.rows else {}
         metadata = _derived(report) | failed | preview
         yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
 
@@ -111,7 +112,8 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
                 report = embed_chunks(
                     pipeline.lake(), days, space=space, embedder=embedder,
                     vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-                    stored=_Stored(pipeline, connection, space, days), progress=pipeline.progress(context),
+                    stored=StoredVectors(connection, space, days, now=pipeline.clock()),
+                    progress=pipeline.progress(context),
                 )  # fmt: skip
         finally:
             embedder.close()
@@ -120,24 +122,6 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         yield from results(context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day})
 
     return embeddings
-
-
-class _Stored:
-    """Which parts' vectors the database holds; reads the list once per run."""
-
-    def __init__(self, pipeline: Pipeline, connection: Connection, space: EmbeddingSpace, days: DayRange) -> None:
-        self._pipeline = pipeline
-        self._connection = connection
-        self._space = space
-        self._known = stored_parts(connection, space, days, stage="embeddings")
-
-    def fingerprint(self, part: Part) -> str | None:
-        return self._known.get(part)
-
-    def record(self, part: Part, fingerprint: str) -> None:
-        record_part(
-            self._connection, self._space, part, stage="embeddings", fingerprint=fingerprint, now=self._pipeline.clock()
-        )
 
 
 def _derived(report: DeriveReport) -> Metadata:

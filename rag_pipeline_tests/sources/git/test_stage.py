@@ -11,6 +11,7 @@ from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem
 from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.sources import raw_parts
 from rag_pipeline.sources.git import stage
 from rag_pipeline.sources.git.stage import RawReport, read_git
 from rag_pipeline_tests.git_repository import GitRepository
@@ -109,7 +110,7 @@ def test_days_on_which_nothing_changed_last_lose_their_files(raw: Raw, repositor
 
 
 def test_what_a_killed_run_left_is_completed(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    flush = stage._flush
+    flush = raw_parts._flush
     calls = []
 
     def killed(*args: object) -> None:
@@ -118,7 +119,7 @@ def test_what_a_killed_run_left_is_completed(raw: Raw, monkeypatch: pytest.Monke
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stage, "_flush", killed)
+    monkeypatch.setattr(raw_parts, "_flush", killed)
     with pytest.raises(KeyboardInterrupt):
         raw.run()
     monkeypatch.undo()
@@ -151,7 +152,7 @@ def test_an_empty_repository_is_reported(tmp_path: Path) -> None:
     raw = Raw(tmp_path / "home", GitRepository(tmp_path / "empty").path)
     report = raw.run()
     assert report.repositories[0].empty and report.repositories[0].position is None
-    assert report.rows == {"docs": 0, "code": 0}
+    assert report.rows.total() == 0
 
 
 def test_a_day_with_thousands_of_files_is_streamed(
@@ -160,13 +161,13 @@ def test_a_day_with_thousands_of_files_is_streamed(
     repository.commit("2024-01-02", {f"{n % 50}/{n}.md": f"text {n}\n" * 200 for n in range(5000)})
     raw = Raw(tmp_path / "home", repository.path)
     held: list[int] = []
-    flush = stage._flush
+    flush = raw_parts._flush
 
     def watched(writers: object, pending: dict[str, list[SourceItem]]) -> None:
         held.append(sum(map(len, pending.values())))
         flush(writers, pending)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stage, "_flush", watched)
+    monkeypatch.setattr(raw_parts, "_flush", watched)
     report = raw.run()
     assert report.rows["docs"] == 5000 and len(report.preview["docs"]) == 10
     assert max(held) <= 512

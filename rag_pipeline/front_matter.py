@@ -1,21 +1,23 @@
-"""YAML front matter of markdown: taken out of the text, kept as metadata."""
+"""YAML front matter of a text: found, and read into what JSON can hold.
+
+Documents take it out of markdown, drops take identity and title from it; what the values mean is theirs to say.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, not needed to run
 
-from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.model import Json
 
 _MAX_CHARS = 50_000  # more is not front matter but a document between two rules
-_OPENING = re.compile(r"---[ \t]*\n")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # untyped base
@@ -36,14 +38,17 @@ class FrontMatter:
     lines: int
 
 
-def read_front_matter(text: str) -> FrontMatter | None:
-    """The front matter at the start of the text; None when there is none or it is not a YAML mapping."""
+def read_front_matter(text: str, *, clean: Callable[[str], str]) -> FrontMatter | None:
+    """The front matter at the start of the text, every string of it cleaned.
+
+    None when there is none, or when it is not a YAML mapping.
+    """
     opening = _OPENING.match(text)
     closing = _CLOSING.search(text, opening.end(), opening.end() + _MAX_CHARS) if opening else None
     if not opening or not closing:
         return None
     try:
-        values = _json(yaml.load(text[opening.end() : closing.start()], Loader=_Loader))
+        values = _json(yaml.load(text[opening.end() : closing.start()], Loader=_Loader), clean)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, OverflowError, AttributeError):
         return None
     if not isinstance(values, Mapping):
@@ -51,10 +56,10 @@ def read_front_matter(text: str) -> FrontMatter | None:
     return FrontMatter(values=values, end_char=closing.end(), lines=text.count("\n", 0, closing.end()))
 
 
-def _json(value: object) -> Json:
+def _json(value: object, clean: Callable[[str], str]) -> Json:
     """The value with everything that JSON cannot hold as text."""
     if isinstance(value, str):
-        return plain_text(value)
+        return clean(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -62,7 +67,9 @@ def _json(value: object) -> Json:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {plain_text(str(_json(key))): _json(item) for key, item in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        return [_json(item) for item in value]
-    return plain_text(str(value))
+        return {clean(str(_json(key, clean))): _json(item, clean) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return [_json(item, clean) for item in sorted(value, key=str)]
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_json(item, clean) for item in value]
+    return clean(str(value))

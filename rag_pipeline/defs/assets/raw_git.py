@@ -1,4 +1,4 @@
-"""Raw assets: what the sources gave, unchanged."""
+"""Raw assets of git: what the repositories gave, unchanged."""
 
 from collections import Counter
 from collections.abc import Iterator

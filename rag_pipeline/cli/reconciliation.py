@@ -1,0 +1,48 @@
+"""The reconciliation job in this process, recorded in Dagster's storage like any other run, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.runs import ensure_pools, reason_of
+from rag_pipeline.progress import Progress
+from rag_pipeline.settings import Settings
+
+
+def run_reconciliation(
+    settings: Settings, *, confirm: bool, repositories: Sequence[str], watch: Progress
+) -> list[dict[str, Any]]:
+    """Run it; what it found, an entry per repository.
+
+    Raises:
+        RagPipelineError: the run failed; the error is the one that made it fail.
+    """
+    import dagster as dg
+
+    from rag_pipeline.definitions import RECONCILE_JOB, build_defs
+    from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
+    from rag_pipeline.defs.resources import Pipeline
+
+    pipeline = Pipeline(settings=settings, watch=watch)
+    config = {"confirm_removals": confirm, "repositories": list(repositories)}
+    with dg.DagsterInstance.get() as instance:
+        ensure_pools(instance)
+        result = build_defs(settings, pipeline=pipeline).resolve_job_def(RECONCILE_JOB).execute_in_process(
+            instance=instance, raise_on_error=False,
+            run_config={
+                "ops": {RECONCILIATION: {"config": config}},
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+        )  # fmt: skip
+    if not result.success:
+        raise reason_of(result)
+    return cast("list[dict[str, Any]]", pipeline.reports["reconciliation"])
+
+
+def print_reconciliation(rows: Sequence[dict[str, Any]]) -> None:
+    """What was found, a table per repository."""
+    for row in rows:
+        shown = [(name.replace("_", " "), str(value)) for name, value in row.items() if value not in ("", None)]
+        out.print(rows_table("", ("reconciliation", ""), shown))

@@ -1,0 +1,61 @@
+"""The raw asset of drops: what webhooks and people dropped into the inbox."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from rag_pipeline.defs.failures import stage_errors
+from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
+from rag_pipeline.defs.partitions import days_of
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
+
+
+def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """`raw_webhook_drops`."""
+
+    @dg.asset(
+        name=STAGE, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(), group_name="sources",
+        kinds={"json", "parquet"}, owners=["team:knowledge"], tags={"stage": "raw", "source": "drops"},
+        code_version="1", pool="drops",
+        description=(
+            "What waited in the inbox when the run was at it: GitHub deliveries (the thread they touch, fresh from "
+            "GitHub or as far as they tell), JSON, NDJSON and plain files. Only today's partition takes drops: a drop "
+            "belongs to the day it is taken in. Malformed ones go to rejected/ beside a reason."
+        ),
+    )  # fmt: skip
+    def raw_webhook_drops(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        with stage_errors(context), pipeline.stage("raw_drops"):
+            report = read_drops(
+                pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context)
+            )
+        for name, reason in report.rejected:
+            context.log.warning(f"rejected {name}: {reason}")
+        pipeline.reports["raw_drops"] = report
+        yield from results(context, days, {STAGE: _metadata(report)}, {STAGE: report.rows_by_day[STAGE]})
+
+    return raw_webhook_drops
+
+
+def _metadata(report: DropsReport) -> Metadata:
+    metadata: Metadata = {
+        "drops_taken": dg.MetadataValue.int(report.taken),
+        "drops_left": dg.MetadataValue.int(report.left),
+        "drops_rejected": dg.MetadataValue.int(len(report.rejected)),
+        "items": dg.MetadataValue.int(report.items[STAGE]),
+        "tombstones": dg.MetadataValue.int(report.tombstones[STAGE]),
+        "threads_from_api": dg.MetadataValue.int(report.threads_from_api),
+        "threads_from_payload": dg.MetadataValue.int(report.threads_from_payload),
+        "size": dg.MetadataValue.text(size(report.bytes)),
+        "preview": items_preview(report.preview[STAGE]),
+    }
+    if report.events:
+        metadata["deliveries"] = table(("event", "deliveries"), report.events.most_common())
+    if report.ignored:
+        metadata["ignored"] = table(("why", "deliveries"), report.ignored.most_common())
+    if report.rejected:
+        metadata["rejected"] = table(("file", "reason"), report.rejected[:50])
+    if report.unreachable:
+        metadata["github_not_reached"] = table(("reason",), [(reason,) for reason in report.unreachable])
+    return metadata

@@ -1,0 +1,94 @@
+"""Raw assets of GitHub: whole pull requests and issues, as they stand now, on the day of their last change."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
+from rag_pipeline.defs.partitions import days_of
+from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.sources.github.stage import (
+    GITHUB_SOURCE_VERSION,
+    STAGES,
+    GitHubReport,
+    RepositoryReport,
+    read_github,
+)
+
+_DESCRIPTIONS = {
+    "github_pull_request": (
+        "Pull requests of the configured GitHub repositories whose last change falls in these days, each whole: title, "
+        "body, labels, every comment, review and review comment, changed files, and the issues it closes. GitHub is "
+        "asked once per run, and only for what changed since the last one."
+    ),
+    "github_issue": (
+        "Issues of the configured GitHub repositories whose last change falls in these days, each with all of its "
+        "comments; deleted and transferred ones as tombstones."
+    ),
+}
+
+
+def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """`raw_github_pull_requests` and `raw_github_issues`: one reading of GitHub gives both."""
+
+    @dg.multi_asset(
+        name="raw_github",
+        specs=[
+            dg.AssetSpec(
+                stage, description=_DESCRIPTIONS[kind], group_name="sources", kinds={"github", "parquet"},
+                owners=["team:knowledge"], tags={"stage": "raw", "source": "github"},
+                code_version=GITHUB_SOURCE_VERSION, skippable=False, partitions_def=partitions,
+            )
+            for kind, stage in STAGES.items()
+        ],
+        can_subset=True,
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool="github",
+    )  # fmt: skip
+    def raw_github(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        days = days_of(context)
+        with stage_errors(context), pipeline.stage("raw_github"):
+            report = read_github(
+                pipeline.settings, pipeline.lake(), days, access=pipeline.access,
+                progress=pipeline.progress(context), ask=not pipeline.github_was_asked,
+            )  # fmt: skip
+            total = max(sum(report.rows.values()), len(report.repositories))
+            failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)
+        for failure in report.failures:
+            context.log.warning(f"{failure.repository}: {failure.reason}")
+        pipeline.reports["raw_github"] = report
+        metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
+        by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
+        yield from results(context, days, metadata, by_day)
+
+    return raw_github
+
+
+def _metadata(report: GitHubReport, kind: str) -> Metadata:
+    usages = [found.usage for found in report.repositories if found.usage]
+    return {
+        "items": dg.MetadataValue.int(report.items[kind]),
+        "tombstones": dg.MetadataValue.int(report.tombstones[kind]),
+        "unchanged_parts": dg.MetadataValue.int(report.fresh_parts),
+        "size": dg.MetadataValue.text(size(report.bytes)),
+        "requests": dg.MetadataValue.int(sum(usage.requests for usage in usages)),
+        "requests_not_modified": dg.MetadataValue.int(sum(usage.not_modified for usage in usages)),
+        "waited_seconds": dg.MetadataValue.float(round(sum((usage.waited_s for usage in usages), 0.0), 1)),
+        "repositories": table(
+            ("repository", "on GitHub", "threads", "requests", "quota left", "resets (UTC)", "outcome"),
+            [_row(found) for found in report.repositories],
+        ),
+        "preview": items_preview(report.preview[kind]),
+        **plot_by_day("items per day", report.rows_by_day[kind]),
+    }
+
+
+def _row(found: RepositoryReport) -> tuple[object, ...]:
+    usage, fetched = found.usage, found.fetched
+    quota = f"{usage.remaining:,} of {usage.limit:,}" if usage and usage.remaining is not None and usage.limit else ""
+    resets = f"{usage.resets_at:%H:%M}" if usage and usage.resets_at else ""
+    outcome = "not asked: just read" if fetched is None else fetched.stopped or f"{fetched.settled:,} threads changed"
+    requests = usage.requests if usage else 0
+    return (found.repository.name, found.full_name, found.threads, requests, quota, resets, outcome)

@@ -1,0 +1,106 @@
+"""How far pull requests and issues are indexed: the mirror's count of changes against the lake and the index."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from rag_pipeline.index.bookkeeping import SourceKey, advance, position
+from rag_pipeline.index.database import Connection
+from rag_pipeline.lake.derive import combine
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.refresh.parts import IndexedParts, pipeline_fingerprint
+from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.github.stage import (
+    GITHUB_SOURCE_VERSION,
+    STAGES,
+    Access,
+    day_inputs,
+    day_of,
+    fetch_repository,
+    threads_by_day,
+)  # fmt: skip
+from rag_pipeline.sources.github.store import Store
+
+
+class GitHubProgress:
+    """Progress of one repository's pull requests and issues."""
+
+    def __init__(
+        self, settings: Settings, repository: Repository, *, now: datetime, access: Access | None = None
+    ) -> None:
+        self._settings = settings
+        self._access = access
+        self._now = now
+        self._mirror = GitHubMirror(settings, repository)
+        self._first_day = settings.first_day_of(repository)
+        self.repository = repository
+        self.key = SourceKey(tenant=repository.tenant, repository=repository.name, source="github")
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the same threads could give other chunks."""
+        return combine(
+            pipeline_fingerprint(self._settings), GITHUB_SOURCE_VERSION, str(self._mirror.id), str(self._first_day)
+        )
+
+    def read(self) -> str:
+        """Ask GitHub what changed (which needs `access`); what there is to say of it. Raises as `fetch` does."""
+        if self._access is None:
+            return ""
+        report, usage = fetch_repository(self._settings, self.repository, self._access)
+        return f"GitHub was not read to the end: {report.stopped}" if report.stopped else _asked(usage.requests)
+
+    def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
+        """The days of all threads that changed since the position."""
+        if not self._mirror.exists():
+            return []
+        with self._mirror.open() as store:
+            return self._days(store, after=self._known(connection, space))
+
+    def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
+        """Move the position if every day with a change since then is wholly in the index, by whatever run."""
+        if not self._mirror.exists():
+            return False
+        with self._mirror.open() as store:
+            # Before anything else: what is settled from here on is not part of it.
+            reached = store.last_seq()
+            pending = self._days(store, after=self._known(connection, space))
+            if not pending or not self._are_indexed(store, pending, connection, space, lake):
+                return False
+        return advance(
+            connection, self.key, space, fingerprint=self.fingerprint, to=str(reached), at=self._now, now=self._now
+        )
+
+    def _are_indexed(
+        self, store: Store, pending: list[date], connection: Connection, space: EmbeddingSpace, lake: Lake
+    ) -> bool:
+        span = DayRange(first=min(pending), last=max(pending))
+        parts = IndexedParts(self._settings, lake, connection, space, span)
+        identity = self._mirror.identity(store)
+        by_day = threads_by_day(store, span, first_day=self._first_day, today=self._now.date())
+        # From the last day on: what a run left out is there more often than not.
+        for day in reversed(pending):
+            part = Part(tenant=self.repository.tenant, repository=self.repository.name, day=day)
+            inputs = day_inputs(identity, by_day.get(day, []))
+            if not parts.is_read(part, STAGES.values(), inputs) or not parts.is_indexed(part):
+                return False
+        return True
+
+    def _days(self, store: Store, *, after: int) -> list[date]:
+        return sorted(
+            {
+                day_of(thread, first_day=self._first_day, today=self._now.date())
+                for thread in store.threads(after=after)
+                if f"github_{thread.kind}" in STAGES
+            }
+        )
+
+    def _known(self, connection: Connection, space: EmbeddingSpace | None) -> int:
+        found = position(connection, self.key, space, fingerprint=self.fingerprint) if space else None
+        return int(found[0]) if found else 0
+
+
+def _asked(requests: int) -> str:
+    return "" if requests == 0 else f"asked GitHub {requests:,} times"

@@ -1,0 +1,144 @@
+"""Which days a refresh has to run, what it has done, and when an embedding space is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Protocol
+
+from rag_pipeline.embedding import Embedder
+from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.index.bookkeeping import SourceKey, failing_days
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import activate, active_space, find_space
+from rag_pipeline.lake.store import Lake
+from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.refresh.drops import drops_progress, waiting_drops
+from rag_pipeline.refresh.git import GitProgress
+from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.settings import Settings
+from rag_pipeline.sources.github.stage import Access
+
+_MAX_GAP = timedelta(days=3)
+_MAX_RANGES = 8
+
+
+class SourceProgress(Protocol):
+    """How far one source is indexed."""
+
+    key: SourceKey
+
+    def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
+        """The days that have to be run, by what is known of the source here."""
+
+    def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
+        """After a run over these days: move the source's position as far as it is wholly in the index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The days a refresh has to run: one range up to today, and before it what is still due of older days."""
+
+    ranges: Sequence[DayRange]
+    reasons: Sequence[str]
+    """Why, a line each, for people."""
+
+
+def known_space(connection: Connection, embedder: Embedder) -> EmbeddingSpace | None:
+    """The embedding space of an embedder, if it has one; nothing is asked of a model of unknown length."""
+    return find_space(
+        connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
+        dimensions=embedder.dimensions,
+    )  # fmt: skip
+
+
+def plan(
+    settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, access: Access, lake: Lake,
+    now: datetime,
+) -> Plan:  # fmt: skip
+    """Read the sources and find the days that the index has not seen.
+
+    Today is always among them: it costs little, and its partition shall not look missing.
+
+    Raises:
+        RagPipelineError: the only source that is configured cannot be read.
+    """
+    today = now.date()
+    due, reasons = {today}, []
+    readable: list[GitProgress | GitHubProgress] = [
+        *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
+        *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
+    ]
+    for source in readable:
+        try:
+            remark = source.read()
+        except RagPipelineError as error:
+            if len(readable) == 1:
+                raise
+            # The run will put it on record; the others shall not wait for it.
+            remark = str(error)
+        if remark:
+            reasons.append(f"{source.repository.name}: {remark}")
+    sources: list[SourceProgress] = [*readable, *drops_progress(settings, lake, now=now)]
+    for progress in sources:
+        if days := progress.pending(connection, space):
+            due.update(days)
+            reasons.append(f"{progress.key.repository} ({progress.key.source}): {_spoken(days)}")
+    retries = [day for day in failing_days(connection) if settings.first_day <= day <= today]
+    reasons += [f"quarantined items of {day}" for day in retries if day not in due]
+    if waiting := waiting_drops(settings, now=now):
+        reasons.append(f"inbox: {waiting:,} drops wait")
+    first_of_git = [day for s in sources if s.key.source == "git" for day in s.pending(connection, space)]
+    ranges = _ranges({*due, *retries}, run_on_from=min(first_of_git, default=today), today=today)
+    first = settings.first_day
+    return Plan(ranges=[DayRange(first=max(r.first, first), last=r.last) for r in ranges], reasons=reasons)
+
+
+def note_progress(
+    settings: Settings, lake: Lake, days: DayRange, *, connection: Connection, space: EmbeddingSpace, now: datetime
+) -> list[str]:  # fmt: skip
+    """After the last stage: move the position of each source that is wholly in the index; their repositories."""
+    sources = _sources(settings, lake, now=now)
+    return [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+
+
+def activate_when_complete(
+    settings: Settings, lake: Lake, *, connection: Connection, space: EmbeddingSpace, now: datetime
+) -> None:
+    """Let queries use a space that is being built once nothing is missing from it; the very first one at once."""
+    if space.status == "active":
+        return
+    sources = _sources(settings, lake, now=now)
+    if active_space(connection) is None or not any(source.pending(connection, space) for source in sources):
+        activate(connection, space)
+
+
+def _sources(settings: Settings, lake: Lake, *, now: datetime) -> list[SourceProgress]:
+    return [
+        *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
+        *(GitHubProgress(settings, r, now=now) for r in settings.github_repositories),
+        *drops_progress(settings, lake, now=now),
+    ]
+
+
+def _ranges(due: Iterable[date], *, run_on_from: date, today: date) -> list[DayRange]:
+    """Days as few ranges, the last of them up to today; from `run_on_from` on all days are in one.
+
+    Days that are near each other share a range, and so do all when there would be many: a run costs more than a day.
+    """
+    ranges = [DayRange(first=min(run_on_from, today), last=today)]
+    for day in sorted(due, reverse=True):
+        if day >= ranges[-1].first:
+            continue
+        if ranges[-1].first - day <= _MAX_GAP:
+            ranges[-1] = DayRange(first=day, last=ranges[-1].last)
+        else:
+            ranges.append(DayRange(first=day, last=day))
+    if len(ranges) > _MAX_RANGES:
+        return [DayRange(first=ranges[-1].first, last=today)]
+    return ranges[::-1]
+
+
+def _spoken(days: Sequence[date]) -> str:
+    return f"new since {days[0]}" if len(days) == 1 else f"new on {len(days):,} days, from {min(days)} to {max(days)}"

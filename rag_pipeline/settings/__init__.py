@@ -1,0 +1,38 @@
+"""The one typed `Settings`: read from `rag_pipeline.toml` and the environment, validated, frozen.
+
+Nothing here touches the network, a database or a repository.
+"""
+
+from __future__ import annotations
+
+from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
+from rag_pipeline.settings.model import Settings, fingerprint
+from rag_pipeline.settings.sections import (
+    Chunking,
+    Drops,
+    Embedding,
+    GitHub,
+    GitLimits,
+    Quality,
+    Repository,
+    Threads,
+    Webhooks,
+)
+
+__all__ = [
+    "CONFIG_NAME",
+    "Chunking",
+    "Drops",
+    "Embedding",
+    "GitHub",
+    "GitLimits",
+    "Quality",
+    "Repository",
+    "Settings",
+    "Threads",
+    "Webhooks",
+    "fingerprint",
+    "load_settings",
+    "repository_name",
+    "resolve_source",
+]

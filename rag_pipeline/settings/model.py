@@ -1,0 +1,114 @@
+"""The one typed `Settings`: validated, frozen, and what follows from it. Reading it is `load`'s business."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from pydantic import BaseModel, Field, model_validator
+
+from rag_pipeline.settings.sections import (
+    Chunking,
+    Drops,
+    Embedding,
+    GitHub,
+    GitLimits,
+    Quality,
+    Repository,
+    Section,
+    Threads,
+    Webhooks,
+)  # fmt: skip
+
+
+class Settings(Section):
+    """Everything that can be configured."""
+
+    tenant: str = Field(default="default", min_length=1)
+    start_date: date | None = None
+    """The first daily partition; by default one week before this RAG_HOME was first used."""
+    repositories: tuple[Repository, ...] = ()
+    git: GitLimits = GitLimits()
+    github: GitHub = GitHub()
+    threads: Threads = Threads()
+    drops: Drops = Drops()
+    webhooks: Webhooks = Webhooks()
+    chunking: Chunking = Chunking()
+    embedding: Embedding = Embedding()
+    quality: Quality = Quality()
+    sample_question: str = "How do I get started?"
+    """Answered after `rag-pipeline up`, and the default of the `query` asset."""
+
+    home: Path = Field(default=Path(".rag"), exclude=True)
+    lake: str = Field(default="", exclude=True)
+    database_url: str | None = Field(default=None, exclude=True, repr=False)
+    config_file: Path | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Settings:
+        seen: dict[tuple[str, str], str] = {}
+        for repository in self.repositories:
+            key = (repository.tenant, repository.name)
+            if key in seen:
+                raise ValueError(
+                    f"repositories {seen[key]!r} and {repository.source!r} are both named {repository.name!r} "
+                    f"for tenant {repository.tenant!r}: give one of them another `name`"
+                )
+            seen[key] = repository.source
+        return self
+
+    @property
+    def git_repositories(self) -> tuple[Repository, ...]:
+        """Those whose files are indexed."""
+        return tuple(repository for repository in self.repositories if repository.source)
+
+    @property
+    def github_repositories(self) -> tuple[Repository, ...]:
+        """Those whose pull requests and issues are indexed."""
+        return tuple(repository for repository in self.repositories if repository.github)
+
+    @property
+    def lake_url(self) -> str:
+        """Where stage data lies: any fsspec URL, by default a folder in RAG_HOME."""
+        return self.lake or str(self.home / "lake")
+
+    @property
+    def inbox_url(self) -> str:
+        """Where drops arrive: any fsspec URL, by default a folder in RAG_HOME."""
+        return self.drops.inbox or str(self.home / "inbox")
+
+    @property
+    def first_day(self) -> date:
+        """The first daily partition of the code location (UTC)."""
+        days = [r.start_date for r in self.repositories if r.start_date]
+        if self.start_date is None and len(days) < max(1, len(self.repositories)):
+            days.append(_first_use(self.home) - timedelta(days=7))
+        if self.start_date is not None:
+            days.append(self.start_date)
+        return min(days)
+
+    def first_day_of(self, repository: Repository) -> date:
+        """The first daily partition of one repository (UTC)."""
+        return repository.start_date or self.start_date or self.first_day
+
+
+def fingerprint(section: BaseModel | Mapping[str, object]) -> str:
+    """A short hash of settings, to tell whether what was made with them is still what they would make."""
+    data = section.model_dump(mode="json") if isinstance(section, BaseModel) else section
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def _first_use(home: Path) -> date:
+    """The day this RAG_HOME was first used; kept in a file, so that partitions do not slide."""
+    marker = home / "first_use"
+    try:
+        return date.fromisoformat(marker.read_text(encoding="utf-8").strip())
+    except (OSError, ValueError):
+        today = datetime.now(UTC).date()
+        home.mkdir(parents=True, exist_ok=True)
+        marker.write_text(today.isoformat() + "\n", encoding="utf-8")
+        return today

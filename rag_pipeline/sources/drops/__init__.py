@@ -1,0 +1,1 @@
+"""Knowledge dropped into an inbox: GitHub deliveries, JSON, NDJSON and plain files."""

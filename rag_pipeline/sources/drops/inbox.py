@@ -1,0 +1,193 @@
+"""The inbox: files that wait, and where they go when they were taken or refused.
+
+```
+inbox/<name>                         waits
+inbox/accepted/<day>/<name>          was taken in on that day
+inbox/rejected/<name>                cannot be taken, beside <name>.reason.txt
+```
+
+A file is only ever moved, never changed. Several processes may work on one inbox: who comes second finds the file gone,
+which is no error. What a file holds is the business of `parse`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+import fsspec
+
+from rag_pipeline.errors import ItemError
+from rag_pipeline.sources.drops.local_storage import LocalStorage
+from rag_pipeline.sources.drops.remote_storage import RemoteStorage
+from rag_pipeline.sources.drops.storage import Storage
+
+_ACCEPTED, _REJECTED, _REASON = "accepted", "rejected", ".reason.txt"
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
+_FORBIDDEN = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MAX_NAME_BYTES = 255
+_CLOCK_SKEW_S = 60.0  # a file from further in the future comes from a wrong clock, not from a moment ago
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropFile:
+    """A file that waits in the inbox."""
+
+    name: str
+    size: int
+    modified_at: datetime
+
+
+class Inbox:
+    """A folder, or any fsspec URL, that knowledge is dropped into.
+
+    A name that cannot be a drop's raises ItemError: one with separators or control characters, hidden, longer than
+    255 bytes, of an unfinished file (`*.tmp`, `*.part`, …), or `accepted` or `rejected`. `waiting` does not list these.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._storage = _storage(url)
+
+    def waiting(self, *, now: datetime, settle_s: float) -> list[DropFile]:
+        """What can be taken, oldest first, then by name; empty when there is no inbox.
+
+        A file that changed less than `settle_s` ago is still being written. Links and folders are left alone.
+        """
+        found = [
+            DropFile(name=name, size=size, modified_at=modified_at)
+            for name, size, modified_at in self._storage.files("")
+            if _is_drop_name(name) and not -_CLOCK_SKEW_S < (now - modified_at).total_seconds() < settle_s
+        ]
+        return sorted(found, key=lambda file: (file.modified_at, file.name))
+
+    def read(self, name: str, *, max_bytes: int) -> bytes:
+        """The file's content.
+
+        Raises:
+            ItemError: it is larger than `max_bytes`, or may not be read.
+            FileNotFoundError: it is gone: another process took it.
+        """
+        content = self._storage.read(_checked(name), limit=max_bytes + 1)
+        if len(content) > max_bytes:
+            raise ItemError(f"{name} is larger than {max_bytes:,} bytes (drops.max_drop_bytes)")
+        return content
+
+    def put(self, name: str, content: bytes) -> bool:
+        """Drop a file: on disk, whole, when this returns; False, with nothing written, when the name is known."""
+        if self._is_accepted(_checked(name)) or not self._storage.create(name, content):
+            return False
+        if self._is_accepted(name):
+            # Another process took one of this name in between the look and the writing.
+            self._storage.remove(name)
+            return False
+        return True
+
+    def knows(self, name: str) -> bool:
+        """Whether a file of this name waits or was accepted, on whatever day."""
+        return self._storage.find(_checked(name)) is not None or self._is_accepted(name)
+
+    def accept(self, name: str, *, day: date, seen: DropFile | None = None) -> None:
+        """Move a file to `accepted/<day>/`; no error when it is gone.
+
+        With `seen`, the file as it was listed before it was read: one that was replaced since stays and waits.
+        """
+        if self._is_still(_checked(name), seen):
+            self._move(name, f"{_ACCEPTED}/{day.isoformat()}", reason=None)
+
+    def reject(self, name: str, *, reason: str, seen: DropFile | None = None) -> None:
+        """Move a file to `rejected/`, beside its reason; no error when it is gone. `seen` is as for `accept`."""
+        if self._is_still(_checked(name), seen):
+            self._move(name, _REJECTED, reason=reason)
+
+    def reject_part(self, name: str, content: bytes, *, reason: str) -> None:
+        """Keep a part that could not be taken, such as lines of an accepted file, in `rejected/` beside its reason.
+
+        Its name carries a hash of the content: a part that is rejected again, as after a crash, is there once.
+        """
+        digest = hashlib.blake2b(content, digest_size=6).hexdigest()
+        target = f"{_REJECTED}/{_marked(_checked(name), f'.{digest}', room=len(_REASON))}"
+        self._explain(target, reason)
+        self._storage.create(target, content)
+
+    def _is_still(self, name: str, seen: DropFile | None) -> bool:
+        file = self._storage.find(name)
+        return file is not None and (seen is None or (file.size, file.modified_at) == (seen.size, seen.modified_at))
+
+    def _move(self, name: str, folder: str, *, reason: str | None) -> None:
+        """Move a file to the first free name; where it is already, only the one in the inbox goes."""
+        for candidate in _candidates(name, room=0 if reason is None else len(_REASON)):
+            target = f"{folder}/{candidate}"
+            is_there = self._storage.find(target) is not None
+            if is_there and not self._storage.same(name, target):
+                continue
+            # The reason first: after a crash in between, the file waits and is rejected again.
+            if reason is not None:
+                self._explain(target, reason)
+            if is_there:
+                self._storage.remove(name)
+                return
+            try:
+                self._storage.move(name, target)
+            except FileExistsError:
+                continue
+            except FileNotFoundError:
+                if reason is not None and self._storage.find(target) is None:
+                    self._storage.remove(target + _REASON)
+            return
+
+    def _explain(self, target: str, reason: str) -> None:
+        self._storage.replace(target + _REASON, f"{reason.strip()}\n".encode("utf-8", "replace"))
+
+    def _is_accepted(self, name: str) -> bool:
+        days = [f"{_ACCEPTED}/{day}/{name}" for day in sorted(self._storage.folders(_ACCEPTED), reverse=True)]
+        if isinstance(self._storage, LocalStorage):
+            return any(self._storage.find(path) for path in days)
+        # An object store answers in tens of milliseconds, and GitHub waits ten seconds.
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            return any(pool.map(self._storage.find, days))
+
+
+def _storage(url: str) -> Storage:
+    filesystem, root = fsspec.core.url_to_fs(url)
+    protocols = filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
+    return LocalStorage(Path(root)) if "file" in protocols else RemoteStorage(filesystem, str(root).rstrip("/"))
+
+
+def _is_drop_name(name: str) -> bool:
+    return not (
+        not name
+        or name.startswith(".")
+        or name in (_ACCEPTED, _REJECTED)
+        or name.lower().endswith(_UNFINISHED)
+        or _FORBIDDEN.search(name)
+        or len(name.encode()) > _MAX_NAME_BYTES
+    )
+
+
+def _checked(name: str) -> str:
+    if not _is_drop_name(name):
+        raise ItemError(
+            f"{name[:300]!r} cannot be the name of a drop: it must be a plain file name of at most {_MAX_NAME_BYTES} "
+            "bytes, not hidden and without a suffix that marks unfinished files"
+        )
+    return name
+
+
+def _candidates(name: str, *, room: int) -> Iterator[str]:
+    """The name, then with numbers before its suffix."""
+    yield _marked(name, "", room=room)
+    for number in itertools.count(2):
+        yield _marked(name, f".{number}", room=room)
+
+
+def _marked(name: str, mark: str, *, room: int) -> str:
+    """The name with a mark before its suffix, cut where there would be no room for what is appended to it."""
+    suffix = Path(name).suffix if len(Path(name).suffix.encode()) <= 20 else ""
+    limit = _MAX_NAME_BYTES - room - len((mark + suffix).encode())
+    return name.removesuffix(suffix).encode()[:limit].decode("utf-8", "ignore") + mark + suffix

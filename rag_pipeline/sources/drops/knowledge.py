@@ -1,0 +1,257 @@
+"""Dropped knowledge: a record, or a plain file with front matter, becomes a source item.
+
+Fields are checked here; how a file is cut into records is the business of `parse`, cleaning that of the documents.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePath
+from urllib.parse import quote, urlsplit
+
+from rag_pipeline.errors import ItemError
+from rag_pipeline.front_matter import read_front_matter
+from rag_pipeline.model import Json, SourceItem
+from rag_pipeline.sources.drops.strict_json import storable, storable_text
+
+PLAIN_FILES = {
+    ".adoc": "text/asciidoc",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".ipynb": "application/x-ipynb+json",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".rst": "text/x-rst",
+    ".txt": "text/plain",
+}
+"""Content type of the files that are knowledge as they are, by suffix."""
+
+_OUR_SOURCES = frozenset({"docs", "code", "github_issue", "github_pull_request", "github_release", "github_discussion"})
+_FRONT_KEYS = frozenset({"id", "tenant", "source_type", "title", "url", "updated_at", "scope", "deleted", "metadata"})
+_KEYS = _FRONT_KEYS | {"content", "content_type"}
+_SOURCE_TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_SCOPE = re.compile(r"[a-z][a-z0-9_-]*:\S(.*\S)?")
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MAX_FOLDER_CHARS = 255  # of a file system; the lake makes a tenant's name one folder
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# How a text may begin; UTF-32 before UTF-16, whose mark is the beginning of the other's. The errors keep every byte.
+_ENCODINGS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le", "strict"),
+    (codecs.BOM_UTF32_BE, "utf-32-be", "strict"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "strict"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "strict"),
+    (codecs.BOM_UTF8, "utf-8", "surrogateescape"),
+    (b"", "utf-8", "surrogateescape"),
+    (b"", "latin-1", "strict"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """The circumstances a file is taken in under."""
+
+    file_name: str
+    received_at: datetime
+    """When the file was last written, UTC, and never in the future."""
+    now: datetime
+    tenant: str
+    """Of records that name none."""
+    repository: str
+
+
+def record_item(record: Json, intake: Intake) -> SourceItem:
+    """The source item of a JSON record; keys that we do not know become metadata.
+
+    Raises:
+        ItemError: it is no object, or a field of it cannot be followed; the reason names the field.
+    """
+    if not isinstance(record, Mapping):
+        raise ItemError("is not a JSON object")
+    deleted = _flag(record, "deleted")
+    content = record.get("content")
+    if not isinstance(content, str) and not deleted:
+        raise ItemError("content is missing" if content is None else "content must be a string")
+    text = content if isinstance(content, str) and not deleted else ""
+    kind = _text(record, "content_type", most=200) or "text/markdown"
+    metadata = {**_metadata(record, known=_KEYS), "content_type": kind}
+    return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
+
+
+def plain_item(content: bytes, intake: Intake) -> SourceItem:
+    """The source item of a plain file: its bytes without the front matter, whose other keys become metadata.
+
+    Raises:
+        ItemError: the file is empty, or its front matter has a field that cannot be followed.
+    """
+    if not content.strip():
+        raise ItemError("is empty")
+    values, body = _without_front_matter(content)
+    if values.get("id") is None:
+        values = {**values, "id": intake.file_name}
+    known = {"content_type": PLAIN_FILES[PurePath(intake.file_name).suffix.lower()], "file_name": intake.file_name}
+    metadata = {**_metadata(values, known=_FRONT_KEYS), **known}
+    return _item(values, intake, content=b"" if _flag(values, "deleted") else body, metadata=metadata)
+
+
+def moment_of(value: Json, field: str, *, received_at: datetime, now: datetime) -> datetime:
+    """A time in ISO 8601 or epoch seconds as UTC; `received_at` when there is none, or it lies in the future.
+
+    Raises:
+        ItemError: it is no time.
+    """
+    if value is None:
+        return received_at
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value.strip())
+            found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found = _EPOCH + timedelta(seconds=value)
+        else:
+            raise ItemError(f"{field} must be a time in ISO 8601 or in seconds since 1970")
+    except OverflowError as error:
+        raise ItemError(f"{field} is out of range (a number counts seconds since 1970, not milliseconds)") from error
+    except ValueError as error:
+        raise ItemError(f"{field} is not a time in ISO 8601, such as 2024-05-01T12:00:00Z: {value!r:.60}") from error
+    return found if found <= now + timedelta(days=1) else received_at
+
+
+def _item(
+    values: Mapping[str, Json], intake: Intake, *, content: bytes, metadata: Mapping[str, Json]
+) -> SourceItem:  # fmt: skip
+    updated_at = moment_of(values.get("updated_at"), "updated_at", received_at=intake.received_at, now=intake.now)
+    return SourceItem(
+        tenant=_tenant(values) or intake.tenant,
+        source_type=_source_type(values),
+        source_id=_identity(values),
+        repository=intake.repository,
+        day=intake.now.astimezone(UTC).date(),
+        source_updated_at=updated_at,
+        as_of=updated_at,
+        observed_at=intake.received_at,
+        scope=_scope(values),
+        deleted=_flag(values, "deleted"),
+        content=content,
+        title=_title(values),
+        url=_url(values),
+        metadata=metadata,
+    )
+
+
+def _identity(values: Mapping[str, Json]) -> str:
+    value = values.get("id")
+    if value is None:
+        raise ItemError("id is missing")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    found = _plain(value, "id", most=500)
+    if not found.strip():
+        raise ItemError("id is empty")
+    return found
+
+
+def _tenant(values: Mapping[str, Json]) -> str | None:
+    tenant = _text(values, "tenant", most=200)
+    if tenant is not None and len(quote(tenant, safe="")) > _MAX_FOLDER_CHARS:
+        raise ItemError("tenant has too many characters that a folder's name cannot hold")
+    return tenant
+
+
+def _source_type(values: Mapping[str, Json]) -> str:
+    source_type = _text(values, "source_type", most=64) or "knowledge"
+    if not _SOURCE_TYPE.fullmatch(source_type):
+        raise ItemError(f"source_type must be lower-case letters, digits and '_', from a letter on: {source_type!r}")
+    if source_type in _OUR_SOURCES:
+        raise ItemError(f"source_type {source_type!r} is read from its own source: give another, or none")
+    return source_type
+
+
+def _scope(values: Mapping[str, Json]) -> str | None:
+    scope = _text(values, "scope", most=200)
+    # A scope that nobody can name would hide the item; one that is dropped would show it to all.
+    if scope is not None and not _SCOPE.fullmatch(scope):
+        raise ItemError(f"scope must be a kind and a name, such as user:jane, or null: {scope!r:.60}")
+    return scope
+
+
+def _url(values: Mapping[str, Json]) -> str | None:
+    url = _text(values, "url", most=2_000)
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", url)
+        has_credentials = parts.username is not None
+    except ValueError:
+        is_web = has_credentials = False
+    if not is_web:
+        raise ItemError(f"url must be an http or https address: {url!r:.100}")
+    if has_credentials:
+        raise ItemError("url holds a user name or password: leave them out")
+    return url
+
+
+def _title(values: Mapping[str, Json]) -> str | None:
+    title = values.get("title")
+    if title is None:
+        return None
+    if isinstance(title, int | float) and not isinstance(title, bool):
+        title = str(title)  # YAML reads `title: 2024` as a number
+    if isinstance(title, str):
+        title = storable_text(title).strip()
+    return _plain(title, "title", most=1_000) or None
+
+
+def _flag(values: Mapping[str, Json], field: str) -> bool:
+    value = values.get(field)
+    if value is not None and not isinstance(value, bool):
+        raise ItemError(f"{field} must be true or false")
+    return bool(value)
+
+
+def _text(values: Mapping[str, Json], field: str, *, most: int) -> str | None:
+    """A field that may be absent or null, but not empty."""
+    if values.get(field) is None:
+        return None
+    text = _plain(values[field], field, most=most)
+    if not text.strip():
+        raise ItemError(f"{field} is empty: give a value, or leave it out")
+    return text
+
+
+def _plain(value: Json, field: str, *, most: int) -> str:
+    if not isinstance(value, str):
+        raise ItemError(f"{field} must be a string")
+    if len(value) > most:
+        raise ItemError(f"{field} is longer than {most:,} characters")
+    if _NOT_TEXT.search(value):
+        raise ItemError(f"{field} holds control characters")
+    return value
+
+
+def _metadata(values: Mapping[str, Json], *, known: frozenset[str]) -> dict[str, Json]:
+    metadata = values.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise ItemError("metadata must be an object")
+    unknown = {key: value for key, value in values.items() if key not in known}
+    found = {**unknown, **(metadata or {})}
+    return {storable_text(key): storable(value) for key, value in found.items()}
+
+
+def _without_front_matter(content: bytes) -> tuple[Mapping[str, Json], bytes]:
+    """The front matter's values, and the content without it, in the encoding it has."""
+    for mark, encoding, errors in _ENCODINGS:
+        if not content.startswith(mark + "---".encode(encoding)):
+            continue
+        try:
+            text = content[len(mark) :].decode(encoding, errors)
+        except UnicodeDecodeError:
+            continue
+        if front := read_front_matter(text, clean=str):
+            taken = len(text[: front.end_char].encode(encoding, errors))
+            return front.values, mark + content[len(mark) + taken :]
+    return {}, content

@@ -1,0 +1,223 @@
+"""The raw stage for drops: what waits in the inbox to `raw_webhook_drops`, on the day it is taken in.
+
+A drop leaves the inbox only after what it says is in the lake, so that a run that is killed takes it again; taking a
+drop twice changes nothing. A GitHub delivery makes the thread it touches fresh, in the mirror and as an item of today.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from filelock import FileLock
+
+from rag_pipeline.errors import ConfigError, ItemError
+from rag_pipeline.lake.schemas import items_of
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, SourceItem, age_of
+from rag_pipeline.progress import Progress
+from rag_pipeline.settings import Repository, Settings, repository_name
+from rag_pipeline.sources.drops.inbox import DropFile, Inbox
+from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
+from rag_pipeline.sources.github.apply import ApplyReport, apply_touches
+from rag_pipeline.sources.github.deliveries import Touch, interpret
+from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.github.resources import instant
+from rag_pipeline.sources.github.stage import Access, client_of, item_of
+from rag_pipeline.sources.github.threads import Identity
+from rag_pipeline.sources.raw_parts import PartsReport, write_part
+
+STAGE = "raw_webhook_drops"
+_Touches: TypeAlias = list[tuple[Touch, datetime]]
+
+
+@dataclass(slots=True, kw_only=True)
+class DropsReport(PartsReport):
+    """What became of the drops that waited."""
+
+    taken: int = 0
+    """Files that left the inbox."""
+    left: int = 0
+    """Files that wait for the next run."""
+    events: Counter[str] = field(default_factory=Counter)
+    """GitHub deliveries that touched something, by event."""
+    ignored: Counter[str] = field(default_factory=Counter)
+    """Deliveries that touch nothing here, by reason."""
+    rejected: list[tuple[str, str]] = field(default_factory=list)
+    """(file, reason)"""
+    pushed: set[str] = field(default_factory=set)
+    """Repositories whose indexed branch was pushed to."""
+    threads_from_api: int = 0
+    threads_from_payload: int = 0
+    unreachable: list[str] = field(default_factory=list)
+    """Why GitHub could not be asked."""
+
+
+def inbox_of(settings: Settings) -> Inbox:
+    """The inbox that the settings name."""
+    return Inbox(settings.inbox_url)
+
+
+def read_drops(settings: Settings, lake: Lake, days: DayRange, *, access: Access, progress: Progress) -> DropsReport:
+    """Take what waits in the inbox, if today is among these days: a drop belongs to the day it is taken in.
+
+    A malformed drop goes to `rejected/` beside its reason and stops nothing.
+    """
+    report = DropsReport()
+    now = access.clock()
+    if now.date() not in days:
+        return report
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with FileLock(settings.home / "inbox.lock"):
+        intake = _Intake(settings, lake, report, access=access, now=now)
+        intake.take(progress)
+    return report
+
+
+class _Intake:
+    """One batch of drops on its way into the lake."""
+
+    def __init__(self, settings: Settings, lake: Lake, report: DropsReport, *, access: Access, now: datetime) -> None:
+        self._settings = settings
+        self._lake = lake
+        self._report = report
+        self._access = access
+        self._now = now
+        self._inbox = inbox_of(settings)
+        self._items: dict[tuple[str, str], list[SourceItem]] = defaultdict(list)
+        self._touches: dict[tuple[str, str], _Touches] = defaultdict(list)
+        self._done: list[tuple[DropFile, Parsed]] = []
+
+    def take(self, progress: Progress) -> None:
+        waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
+        batch = waiting[: self._settings.drops.max_batch]
+        for done, file in enumerate(batch, start=1):
+            self._read(file)
+            progress(STAGE, done=done, total=len(batch), unit="drops")
+        self._apply()
+        for (tenant, repository), items in sorted(self._items.items()):
+            part = Part(tenant=tenant, repository=repository, day=self._now.date())
+            merged = _merged(self._lake, part, items)
+            write_part(
+                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE
+            )
+        for file, parsed in self._done:
+            for bad in parsed.bad_lines:
+                self._inbox.reject_part(file.name, bad.content, reason=bad.reason)
+                self._report.rejected.append((f"{file.name}:{bad.line}", bad.reason))
+            self._inbox.accept(file.name, day=self._now.date(), seen=file)
+        self._report.taken += len(self._done)
+        self._report.left = len(waiting) - self._report.taken
+
+    def _read(self, file: DropFile) -> None:
+        try:
+            content = self._inbox.read(file.name, max_bytes=self._settings.drops.max_drop_bytes)
+            parsed = parse_drop(
+                file.name, content, modified_at=file.modified_at, now=self._now, tenant=self._settings.tenant
+            )
+            if parsed is None:
+                return  # It is still being written.
+            if parsed.delivery is not None:
+                self._take_delivery(parsed.delivery)
+        except FileNotFoundError:
+            return  # Another process took it.
+        except ItemError as error:
+            self._inbox.reject(file.name, reason=str(error), seen=file)
+            self._report.rejected.append((file.name, str(error)))
+            self._report.taken += 1
+            return
+        for item in parsed.items:
+            self._items[item.tenant, item.repository].append(item)
+        self._done.append((file, parsed))
+
+    def _take_delivery(self, delivery: Delivery) -> None:
+        touch = interpret(delivery.event, delivery.payload, received_at=instant(delivery.received_at.timestamp()))
+        if touch.ignored:
+            self._report.ignored[touch.ignored] += 1
+            return
+        assert touch.repository is not None
+        repositories = self._repositories(touch.repository)
+        if not repositories:
+            self._report.ignored[f"repository {touch.repository.full_name} is not configured"] += 1
+            return
+        self._report.events[delivery.event] += 1
+        for repository in repositories:
+            self._take_touch(repository, touch, delivery)
+        if touch.moved_to:
+            identity, number = touch.moved_to
+            for repository in self._repositories(identity):
+                moved = Touch(repository=identity, kind="issue", number=number)
+                self._take_touch(repository, moved, delivery)
+
+    def _take_touch(self, repository: Repository, touch: Touch, delivery: Delivery) -> None:
+        if touch.kind == "push":
+            if repository.source and touch.branch in (repository.branch, _default_branch(delivery)):
+                self._report.pushed.add(repository.name)
+        elif repository.github:
+            self._touches[repository.tenant, repository.name].append((touch, delivery.received_at))
+
+    def _repositories(self, identity: Identity) -> list[Repository]:
+        """The configured repositories that are this one: by GitHub's number, else by name."""
+        return [r for r in self._settings.repositories if self._is_same(r, identity)]
+
+    def _is_same(self, repository: Repository, identity: Identity) -> bool:
+        if repository.github and (known := GitHubMirror(self._settings, repository).id) is not None:
+            return known == identity.id
+        names = {repository.github, repository_name(repository.source) if repository.source else ""}
+        return identity.full_name.lower() in {name.lower() for name in names}
+
+    def _apply(self) -> None:
+        for repository in self._settings.github_repositories:
+            touches = self._touches.get((repository.tenant, repository.name))
+            if touches:
+                self._apply_to(repository, touches)
+
+    def _apply_to(self, repository: Repository, touches: _Touches) -> None:
+        mirror = GitHubMirror(self._settings, repository)
+        applied = self._ask(repository, mirror, touches)
+        self._report.threads_from_api += applied.from_api
+        self._report.threads_from_payload += applied.from_payload
+        if applied.unreachable:
+            self._report.unreachable.append(f"{repository.name}: {applied.unreachable}")
+        with mirror.open() as store:
+            identity = mirror.identity(store)
+            for kind, number in sorted(applied.threads):
+                if thread := store.thread(kind, number):
+                    item = item_of(mirror, store, identity, thread, day=self._now.date(), now=self._now)
+                    self._items[repository.tenant, repository.name].append(item)
+
+    def _ask(self, repository: Repository, mirror: GitHubMirror, touches: _Touches) -> ApplyReport:
+        try:
+            client = client_of(self._settings, repository, self._access)
+        except ConfigError as error:
+            applied = apply_touches(mirror, None, touches, now=self._now)
+            applied.unreachable = str(error)
+            return applied
+        with client:
+            return apply_touches(mirror, client, touches, now=self._now)
+
+
+def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
+    """What the day held already and what is new, the newest state of each; contents pass one batch at a time."""
+    newest: dict[tuple[str, str], SourceItem] = {}
+    for item in new:
+        key = (item.source_type, item.source_id)
+        if key not in newest or age_of(newest[key]) <= age_of(item):
+            newest[key] = item
+    for batch in lake.read(STAGE, part):
+        for item in items_of(batch):
+            key = (item.source_type, item.source_id)
+            if key in newest and age_of(newest[key]) < age_of(item):
+                del newest[key]
+            if key not in newest:
+                yield item
+    yield from newest.values()
+
+
+def _default_branch(delivery: Delivery) -> str:
+    about = delivery.payload.get("repository")
+    branch = about.get("default_branch") if isinstance(about, dict) else None
+    return branch if isinstance(branch, str) else ""

@@ -1,0 +1,1 @@
+"""Pull requests and issues of a GitHub repository: its REST API, a local mirror of it, and whole threads."""

@@ -1,0 +1,317 @@
+"""The file in which a repository's mirror keeps what GitHub said: resources, remembered pages, and settled threads.
+
+One SQLite file per repository and tenant: a page and what it held are written in one transaction, so a killed run loses
+at most the page it was reading. It stores and finds; what the resources mean is `resources`' and `threads`' business.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rag_pipeline.errors import PermanentError
+from rag_pipeline.sources.github.resources import Body, Resource
+
+_FORMAT = "1"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS resources (
+    kind TEXT NOT NULL, id INTEGER NOT NULL, number INTEGER NOT NULL, version TEXT NOT NULL, seen_at TEXT NOT NULL,
+    deleted INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL, PRIMARY KEY (kind, id)
+);
+CREATE INDEX IF NOT EXISTS resources_thread ON resources (number, kind);
+CREATE TABLE IF NOT EXISTS pages (
+    url TEXT PRIMARY KEY, list TEXT NOT NULL, etag TEXT NOT NULL, next TEXT, ids TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS pages_list ON pages (list);
+CREATE TABLE IF NOT EXISTS touched (
+    kind TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (kind, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS threads (
+    kind TEXT NOT NULL, number INTEGER NOT NULL, digest TEXT NOT NULL, seq INTEGER NOT NULL, changed_at TEXT NOT NULL,
+    as_of TEXT NOT NULL, deleted INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (kind, number)
+);
+CREATE INDEX IF NOT EXISTS threads_seq ON threads (seq);
+CREATE INDEX IF NOT EXISTS threads_changed ON threads (changed_at);
+CREATE TABLE IF NOT EXISTS problems (name TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A thread as it stood whole; `seq` grows with every change of any thread."""
+
+    kind: str
+    number: int
+    digest: str
+    seq: int
+    changed_at: datetime
+    """The last change that GitHub shows; of a tombstone, when it was noticed."""
+    as_of: datetime
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedPage:
+    """What is known of a page that GitHub says has not changed."""
+
+    etag: str
+    next: str | None
+    ids: Sequence[int]
+
+
+class Store:
+    """An open mirror file; a context manager. `transaction` makes what is written inside it one change."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last pages read, which are then read again; it cannot damage the file.
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.executescript(_SCHEMA)
+        if (found := self.note("format") or _FORMAT) != _FORMAT:
+            raise PermanentError(
+                f"{path} has format {found}, this code knows {_FORMAT}: update the code, or delete the file"
+            )
+        self.set_note("format", _FORMAT)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; nothing inside another one."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def note(self, name: str) -> str | None:
+        """A value that was noted; None when there is none."""
+        row = self._db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def set_note(self, name: str, value: str | None) -> None:
+        """Note a value, or forget it (None). The same value again writes nothing."""
+        if value is None:
+            self._db.execute("DELETE FROM notes WHERE name = ?", (name,))
+        elif self.note(name) != value:
+            self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+
+    # Resources -------------------------------------------------------------------------------------------------------
+
+    def put(self, resource: Resource, *, seen_at: str, newer_only: bool = False, revive: bool = False) -> bool:
+        """Keep a resource; whether that changed anything.
+
+        An older version never replaces a newer one; `newer_only`: nor an equal one that was seen later. What was
+        deleted stays deleted unless `revive`.
+        """
+        row = self._db.execute(
+            "SELECT version, deleted, body, number, seen_at FROM resources WHERE kind = ? AND id = ?",
+            (resource.kind, resource.id),
+        ).fetchone()
+        body = _dump(resource.body)
+        if row is not None:
+            if row[1] and not revive:
+                return False
+            if not row[1] and (
+                resource.version < row[0] or (newer_only and resource.version == row[0] and seen_at <= row[4])
+            ):
+                return False
+            if not row[1] and row[2] == body and row[3] == resource.number:
+                if resource.version > row[0]:
+                    self._db.execute(
+                        "UPDATE resources SET version = ? WHERE kind = ? AND id = ?",
+                        (resource.version, resource.kind, resource.id),
+                    )
+                return False
+        self._db.execute(
+            "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?, 0, ?)",
+            (resource.kind, resource.id, resource.number, resource.version, seen_at, body),
+        )
+        return True
+
+    def body(self, kind: str, id_: int) -> Body | None:
+        """What a resource holds; None when it is not known or was deleted."""
+        row = self._db.execute(
+            "SELECT body FROM resources WHERE kind = ? AND id = ? AND NOT deleted", (kind, id_)
+        ).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def bodies(self, kind: str, number: int) -> list[tuple[int, Body]]:
+        """(id, body) of a thread's living resources of a kind, by id."""
+        rows = self._db.execute(
+            "SELECT id, body FROM resources WHERE number = ? AND kind = ? AND NOT deleted ORDER BY id", (number, kind)
+        )
+        return [(row[0], json.loads(row[1])) for row in rows]
+
+    def living(self, kind: str) -> dict[int, int]:
+        """Thread number by id, of all living resources of a kind."""
+        return dict(self._db.execute("SELECT id, number FROM resources WHERE kind = ? AND NOT deleted", (kind,)))
+
+    def living_of(self, kind: str, number: int) -> list[int]:
+        """Ids of a thread's living resources of a kind."""
+        rows = self._db.execute(
+            "SELECT id FROM resources WHERE number = ? AND kind = ? AND NOT deleted", (number, kind)
+        )
+        return [row[0] for row in rows]
+
+    def is_deleted(self, kind: str, id_: int) -> bool:
+        """Whether a resource is known to be gone."""
+        row = self._db.execute("SELECT deleted FROM resources WHERE kind = ? AND id = ?", (kind, id_)).fetchone()
+        return bool(row and row[0])
+
+    def delete(self, kind: str, id_: int, *, number: int, at: str) -> bool:
+        """Keep that a resource is gone, known or not: late news of it cannot bring it back. Whether it was news."""
+        row = self._db.execute(
+            "SELECT deleted, number FROM resources WHERE kind = ? AND id = ?", (kind, id_)
+        ).fetchone()
+        if row and row[0]:
+            return False
+        self._db.execute(
+            "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?, 1, '{}')",
+            (kind, id_, row[1] if row else number, at, at),
+        )
+        return True
+
+    # Threads ---------------------------------------------------------------------------------------------------------
+
+    def touch(self, kind: str, numbers: Iterable[int]) -> None:
+        """Note that something of these threads may have changed. `kind`: `thread`, `reviews`, `files` or `comments`."""
+        self._db.executemany("INSERT OR IGNORE INTO touched VALUES (?, ?)", [(kind, number) for number in numbers])
+
+    def touched(self, kind: str) -> list[int]:
+        """The threads that were touched and not yet dealt with."""
+        return [
+            row[0] for row in self._db.execute("SELECT number FROM touched WHERE kind = ? ORDER BY number", (kind,))
+        ]
+
+    def is_touched(self, kind: str, number: int) -> bool:
+        """Whether this one was."""
+        found = self._db.execute("SELECT 1 FROM touched WHERE kind = ? AND number = ?", (kind, number)).fetchone()
+        return found is not None
+
+    def done(self, kind: str, number: int) -> None:
+        """It was dealt with."""
+        self._db.execute("DELETE FROM touched WHERE kind = ? AND number = ?", (kind, number))
+
+    def settle(
+        self, kind: str, number: int, *, digest: str, changed_at: str, as_of: datetime, deleted: bool, content: bytes
+    ) -> bool:
+        """Keep a thread's state; False when it is the one that is kept already."""
+        row = self._db.execute(
+            "SELECT digest, deleted, as_of FROM threads WHERE kind = ? AND number = ?", (kind, number)
+        ).fetchone()
+        if row and (row[0], bool(row[1])) == (digest, deleted):
+            return False
+        # Two looks within one tick of the clock still have an order.
+        seen = max(as_of.isoformat(timespec="microseconds"), _just_after(row[2]) if row else "")
+        self._db.execute(
+            "INSERT OR REPLACE INTO threads"
+            " VALUES (?, ?, ?, (SELECT coalesce(max(seq), 0) + 1 FROM threads), ?, ?, ?, ?)",
+            (kind, number, digest, changed_at, seen, int(deleted), zlib.compress(content, 3)),
+        )
+        return True
+
+    def threads(self, *, after: int = 0) -> list[Settled]:
+        """The settled threads that changed after `after` (a `seq`), oldest change first; without their contents."""
+        rows = self._db.execute(
+            "SELECT kind, number, digest, seq, changed_at, as_of, deleted FROM threads WHERE seq > ?"
+            " ORDER BY changed_at, kind, number", (after,),
+        )  # fmt: skip
+        return [_settled(row) for row in rows]
+
+    def threads_between(self, first: str, last: str) -> list[Settled]:
+        """The settled threads whose last change lies between two moments (as text, both included)."""
+        rows = self._db.execute(
+            "SELECT kind, number, digest, seq, changed_at, as_of, deleted FROM threads WHERE changed_at BETWEEN ? AND ?"
+            " ORDER BY changed_at, kind, number", (first, last),
+        )  # fmt: skip
+        return [_settled(row) for row in rows]
+
+    def thread(self, kind: str, number: int) -> Settled | None:
+        """One settled thread."""
+        row = self._db.execute(
+            "SELECT kind, number, digest, seq, changed_at, as_of, deleted FROM threads WHERE kind = ? AND number = ?",
+            (kind, number),
+        ).fetchone()
+        return _settled(row) if row else None
+
+    def content(self, kind: str, number: int) -> bytes:
+        """A settled thread's content."""
+        row = self._db.execute("SELECT content FROM threads WHERE kind = ? AND number = ?", (kind, number)).fetchone()
+        return zlib.decompress(row[0]) if row else b""
+
+    def last_seq(self) -> int:
+        """The newest change there is; 0: none."""
+        return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM threads").fetchone()[0])
+
+    # Pages and problems ----------------------------------------------------------------------------------------------
+
+    def page(self, url: str) -> RememberedPage | None:
+        """What is remembered of a page."""
+        row = self._db.execute("SELECT etag, next, ids FROM pages WHERE url = ?", (url,)).fetchone()
+        return RememberedPage(etag=row[0], next=row[1], ids=json.loads(row[2])) if row else None
+
+    def remember_page(
+        self, url: str, *, listing: str, etag: str | None, next_url: str | None, ids: Sequence[int]
+    ) -> None:
+        """Remember a page under its listing's name; without an ETag there is nothing to remember."""
+        if etag:
+            row = (url, listing, etag, next_url, json.dumps(list(ids)))
+            self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)", row)
+
+    def forget_pages(self, listing: str, *, keep: Sequence[str] = ()) -> None:
+        """Forget a listing's pages but these: their addresses hold times that are never asked for again."""
+        rows = self._db.execute("SELECT url FROM pages WHERE list = ?", (listing,)).fetchall()
+        self._db.executemany("DELETE FROM pages WHERE url = ?", [row for row in rows if row[0] not in keep])
+
+    def set_problem(self, name: str, reason: str) -> None:
+        """Something that GitHub sent could not be used."""
+        self._db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", (name, reason))
+
+    def clear_problems(self) -> None:
+        """Forget them: they are met again if they are still there."""
+        self._db.execute("DELETE FROM problems")
+
+    def problems(self) -> list[tuple[str, str]]:
+        """(name, reason) of what could not be used."""
+        return self._db.execute("SELECT name, reason FROM problems ORDER BY name").fetchall()
+
+
+def _settled(row: Sequence[object]) -> Settled:
+    kind, number, digest, seq, changed_at, as_of, deleted = row
+    return Settled(
+        kind=str(kind), number=int(str(number)), digest=str(digest), seq=int(str(seq)),
+        changed_at=datetime.fromisoformat(str(changed_at)), as_of=datetime.fromisoformat(str(as_of)),
+        deleted=bool(deleted),
+    )  # fmt: skip
+
+
+def _dump(body: Mapping[str, object]) -> str:
+    # Lone surrogates, which JSON may carry, have no place in a UTF-8 file.
+    return json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _just_after(as_of: str) -> str:
+    return (datetime.fromisoformat(as_of) + timedelta(microseconds=1)).isoformat(timespec="microseconds")

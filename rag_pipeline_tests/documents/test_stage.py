@@ -1,0 +1,140 @@
+"""The documents stage: several raw stages may bring the same item, and settings decide what is still fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_pipeline.documents.stage import clean_items, fingerprint
+from rag_pipeline.lake.derive import DeriveReport
+from rag_pipeline.lake.schemas import ITEMS, documents_of, to_batches
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, Document, SourceItem
+from rag_pipeline.progress import silent
+from rag_pipeline.settings import Threads
+from rag_pipeline_tests.documents.threads import comment, thread, thread_item
+
+MakeItem = Callable[..., SourceItem]
+INPUTS = ("raw_polled", "raw_dropped")
+
+
+def moment(hour: int) -> datetime:
+    return datetime(2024, 5, 1, hour, tzinfo=UTC)
+
+
+class Stage:
+    """A lake with raw parts of one repository and day."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lake = Lake(str(folder))
+        self.part: Part | None = None
+
+    def put(self, stage: str, *items: SourceItem, columns: list[str] | None = None) -> None:
+        self.part = Part(tenant=items[0].tenant, repository=items[0].repository, day=items[0].day)
+        schema = ITEMS if columns is None else ITEMS.empty_table().select(columns).schema
+        with self.lake.writer(stage, self.part, schema=schema) as writer:
+            for batch in to_batches(items, schema):
+                writer.add(batch)
+            writer.fingerprint = str(hash(items[0].content + str(len(items)).encode()))
+
+    def run(self, **options: Any) -> DeriveReport:
+        assert self.part
+        days = DayRange(first=self.part.day, last=self.part.day)
+        return clean_items(self.lake, days, **{"inputs": INPUTS, "threads": Threads(), "progress": silent, **options})
+
+    def documents(self) -> list[Document]:
+        assert self.part
+        return [document for batch in self.lake.read("documents", self.part) for document in documents_of(batch)]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("polled", "dropped", "kept"),
+    [
+        ({"source_updated_at": moment(2)}, {"source_updated_at": moment(1)}, "polled"),
+        ({"source_updated_at": moment(1)}, {"source_updated_at": moment(2)}, "dropped"),
+        ({"observed_at": moment(4)}, {"observed_at": moment(3)}, "polled"),
+        # The last comment was deleted: what was seen later is newer, though its last change is older.
+        (
+            {"source_updated_at": moment(1), "as_of": moment(5)}, {"source_updated_at": moment(2), "as_of": moment(4)},
+            "polled",
+        ),
+        ({}, {}, "dropped"),
+    ],
+)  # fmt: skip
+def test_of_two_states_of_an_item_the_newest_is_kept(
+    stage: Stage, make_item: MakeItem, polled: dict[str, Any], dropped: dict[str, Any], kept: str
+) -> None:
+    stage.put("raw_polled", make_item("polled", **polled), make_item("only here", path="b.md"))
+    stage.put("raw_dropped", make_item("dropped", **dropped), make_item("only there", path="c.md"))
+    report = stage.run()
+    assert sorted(document.text for document in stage.documents()) == sorted([kept, "only here", "only there"])
+    assert (report.rows, report.failures) == (3, [])
+
+
+def test_a_newer_tombstone_replaces_what_it_buries(stage: Stage, make_item: MakeItem) -> None:
+    stage.put("raw_polled", make_item("text"))
+    stage.put("raw_dropped", make_item(deleted=True, source_updated_at=moment(12)))
+    stage.run()
+    assert [document.deleted for document in stage.documents()] == [True]
+
+
+def test_the_same_id_of_another_type_is_another_item(stage: Stage, make_item: MakeItem) -> None:
+    stage.put("raw_polled", make_item("one", source_type="docs"))
+    stage.put("raw_dropped", make_item("two", source_type="code"))
+    stage.run()
+    assert [document.text for document in stage.documents()] == ["one", "two"]
+
+
+def test_a_superseded_state_cannot_fail(stage: Stage) -> None:
+    stage.put("raw_polled", thread_item(b"{", source_updated_at=moment(1)))
+    stage.put("raw_dropped", thread_item(thread(), source_updated_at=moment(2)))
+    assert (stage.run().failures, len(stage.documents())) == ([], 1)
+
+
+def test_an_item_that_cannot_be_read_is_a_failure_and_the_rest_goes_on(stage: Stage) -> None:
+    stage.put("raw_polled", thread_item(b"{"), thread_item(thread(), source_id="1:18"))
+    (failure,) = stage.run().failures
+    assert failure.source_id == "1:17"
+    assert failure.reason.startswith("ItemError: 1:17 is not a thread")
+    assert [document.source_id for document in stage.documents()] == ["1:18"]
+
+
+def test_raw_parts_of_an_older_version_are_read(stage: Stage, make_item: MakeItem) -> None:
+    older = [name for name in ITEMS.names if name not in ("as_of", "scope")]
+    stage.put("raw_polled", make_item("text"), columns=older)
+    stage.run()
+    assert [(document.text, document.as_of, document.scope) for document in stage.documents()] == [("text", None, None)]
+
+
+def test_documents_keep_their_sections_scope_and_moment(stage: Stage) -> None:
+    item = thread_item(thread(), scope="visitor:7", as_of=moment(9))
+    stage.put("raw_polled", item)
+    stage.run()
+    (document,) = stage.documents()
+    assert (document.scope, document.as_of) == ("visitor:7", moment(9))
+    assert [section.name for section in document.sections or ()] == ["alice, 2024-05-01", "Outcome"]
+
+
+def test_default_settings_are_the_plain_version_and_others_are_told_apart() -> None:
+    assert fingerprint() == fingerprint(Threads()) == "documents/1"
+    others = {fingerprint(Threads(kept_authors=("x",))), fingerprint(Threads(noisy_authors=()))}
+    assert len(others) == 2
+    assert all(other.startswith("documents/1/") for other in others)
+
+
+def test_other_settings_clean_again(stage: Stage) -> None:
+    stage.put("raw_polled", thread_item(thread(entries=[comment("99 %", by="codecov")])))
+    stage.run()
+    assert stage.run().fresh == 1
+    assert "99 %" not in stage.documents()[0].text
+    assert stage.run(threads=Threads(noisy_authors=())).fresh == 0
+    assert "99 %" in stage.documents()[0].text
