@@ -69,7 +69,7 @@ def up(
     for reason in todo.reasons or ["nothing new in the sources"]:
         err.print(f"  {reason}")
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select="", watch=watch, planned=True)
+        summary = run_days(settings, todo.ranges, select="", watch=watch, github_was_asked=todo.github_was_read)
     print_summary(summary)
     out.print()
     _print_sample(settings)
@@ -151,14 +151,15 @@ def materialize(
 ) -> None:
     """Run the refresh job: for a day, for a range in a single run, or for whatever the index has not seen."""
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
+    from rag_pipeline.refresh import Plan
 
     settings = _settings()
     chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
     _enter_dagster(settings)
     url = prepare(settings)
-    ranges = [chosen] if chosen else plan_refresh(settings, url).ranges
+    todo = Plan(ranges=[chosen], reasons=(), github_was_read=False) if chosen else plan_refresh(settings, url)
     with Watch() as watch:
-        summary = run_days(settings, ranges, select=select, watch=watch, planned=not chosen)
+        summary = run_days(settings, todo.ranges, select=select, watch=watch, github_was_asked=todo.github_was_read)
     if as_json:
         _print_json(dataclasses.asdict(summary))
     else:

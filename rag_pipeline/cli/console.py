@@ -80,7 +80,7 @@ def print_hits(hits: Sequence[SearchHit]) -> None:
     if not hits:
         out.print("nothing found")
     for hit in hits:
-        path = " › ".join(hit.heading_path)
+        path = " › ".join(hit.heading_path[hit.heading_path[:1] == (hit.title,) :])
         out.print(f"[bold]{hit.rank}. {escape(hit.title)}[/bold]{f'  ({escape(path)})' if path else ''}")
         out.print(f"   {hit.score:.3f}  {escape(hit.repository)}  [cyan]{escape(link_of(hit))}[/cyan]")
         lines = [line for line in hit.text.splitlines() if line.strip()]

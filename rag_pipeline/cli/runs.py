@@ -57,7 +57,7 @@ class Summary:
     rejected: list[str] = field(default_factory=list)
     """Drops that could not be taken, and why."""
     requests: int = 0
-    """To GitHub, by the run itself."""
+    """To GitHub."""
     unreadable: list[str] = field(default_factory=list)
     """Why a repository could not be read, for each."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -89,9 +89,9 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
 
 
 def run_days(
-    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, planned: bool = False
+    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, github_was_asked: bool = False
 ) -> Summary:
-    """Run the job over each range, one after the other; `planned`: the sources were read just now to find them.
+    """Run the job over each range, one after the other; `github_was_asked`: all of it, just now, to find the ranges.
 
     Raises:
         RagPipelineError: a run failed; the error is the one that made it fail.
@@ -108,7 +108,7 @@ def run_days(
     with dg.DagsterInstance.get() as instance:
         ensure_pools(instance)
         for days in ranges:
-            pipeline = Pipeline(settings=settings, watch=watch, github_was_asked=planned)
+            pipeline = Pipeline(settings=settings, watch=watch, github_was_asked=github_was_asked)
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)
             result = job.execute_in_process(
@@ -129,6 +129,7 @@ def print_summary(summary: Summary) -> None:
         ("items", f"{summary.items:,} ({summary.tombstones:,} tombstones)"),
         ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "nothing"),
         *([("drops", f"{summary.drops:,} taken, {len(summary.rejected):,} rejected")] if summary.drops else []),
+        *([("GitHub", f"{summary.requests:,} requests")] if summary.requests else []),
         ("documents", f"{summary.documents:,}"),
         ("chunks", f"{summary.chunks:,}"),
         ("embedded", f"{summary.embedded:,}"),
@@ -233,7 +234,9 @@ def _add_threads(summary: Summary, report: GitHubReport) -> None:
     summary.items += report.items.total() + report.tombstones.total()
     summary.tombstones += report.tombstones.total()
     for found in report.repositories:
-        summary.requests += found.usage.requests if found.usage else 0
+        # A reading for the plan serves all runs that it planned.
+        if found.usage and (found.asked or len(summary.days) == 1):
+            summary.requests += found.usage.requests
 
 
 def _add_drops(summary: Summary, report: DropsReport) -> None:

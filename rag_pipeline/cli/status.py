@@ -24,7 +24,7 @@ def status_report(settings: Settings) -> dict[str, Any]:
         "lake": settings.lake_url,
         "database": describe(settings.database_url) if settings.database_url else "embedded",
         "running": running,
-        "repositories": [repository.source for repository in settings.repositories],
+        "repositories": [repository.source or f"{repository.github} (GitHub)" for repository in settings.repositories],
         "first_partition": settings.first_day.isoformat(),
         "index": [],
         "quarantined": [],

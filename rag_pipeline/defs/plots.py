@@ -29,7 +29,7 @@ def bars_by_day(title: str, by_day: Mapping[str, int]) -> str:
         days = [date.fromisoformat(day) for day in sorted(by_day)]
         width = max(1.0, (days[-1] - days[0]).days / 120)
         axes.bar(days, [by_day[day.isoformat()] for day in days], width=width, color=_COLOR)  # type: ignore[arg-type]
-        axes.xaxis.set_major_locator(AutoDateLocator(maxticks=6))  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=8))  # type: ignore[no-untyped-call]
 
     return _image(title, draw)
 

@@ -71,7 +71,7 @@ def _joined(parts: Sequence[_Part]) -> tuple[str, list[Section]]:
 def _description(thread: Thread) -> _Part:
     title = tidy_title(thread.title)
     kind = _KINDS.get(thread.kind, "Thread")
-    about = _words(kind, thread.reference, "by", thread.author.login)
+    about = _words(kind, _short(thread, thread.reference), "by", thread.author.login)
     opened = _dated(about, thread.created_at) + "."
     return _Part(
         text=_paragraphs(f"# {title}" if title else "", opened, clean_description(thread.body)),
@@ -138,8 +138,10 @@ def _cut(line: str) -> str:
 
 def _endings(thread: Thread, silent: Sequence[Entry]) -> Iterator[_Part]:
     kind = _KINDS.get(thread.kind, "Thread").lower()
-    about = _words(kind, thread.reference)
-    if outcome := [line for line in _outcome(thread, silent) if line]:
+    about = _words(kind, _short(thread, thread.reference))
+    outcome = [line for line in _outcome(thread, silent) if line]
+    # That it is open or closed and no more stands in the metadata; a chunk that says so would only be in the way.
+    if len(outcome) > 1 or (outcome and thread.state == "merged"):
         yield _Part(text=f"Outcome of {about}:\n" + "\n".join(outcome), name="Outcome")
     if thread.files:
         lines = [f"Files changed by {about}:\n", *(f"- {_changes(file)}" for file in thread.files[:_MAX_FILES])]
@@ -153,8 +155,8 @@ def _outcome(thread: Thread, silent: Sequence[Entry]) -> Iterator[str]:
     yield _state(thread)
     yield _named("Approved by", _reviewers(silent, "approved"))
     yield _named("Changes requested by", _reviewers(silent, "changes_requested"))
-    yield _named("Closes", thread.closes)
-    yield _named("Linked to", [link for link in thread.links if link not in thread.closes])
+    yield _named("Closes", [_short(thread, closed) for closed in thread.closes])
+    yield _named("Linked to", [_short(thread, link) for link in thread.links if link not in thread.closes])
     yield _named("Labels", thread.labels)
     yield _named("Milestone", [thread.milestone] if thread.milestone else [])
     yield _named("Assigned to", thread.assignees)
@@ -179,6 +181,14 @@ def _head(thread: Thread) -> str:
     """The branch it came from, with its repository where that is another one."""
     own = thread.head.repository in ("", thread.reference.partition("#")[0])
     return thread.head.ref if own else f"{thread.head.repository}:{thread.head.ref}"
+
+
+def _short(thread: Thread, reference: str) -> str:
+    """A reference without the thread's own repository: when that is renamed, the text stays as it was embedded."""
+    repository, mark, number = reference.partition("#")
+    if mark and repository == thread.reference.partition("#")[0]:
+        return f"#{number}"
+    return reference.partition("@")[2] or reference if thread.kind == "release" else reference
 
 
 def _reviewers(silent: Sequence[Entry], verdict: str) -> list[str]:

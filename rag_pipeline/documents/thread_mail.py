@@ -10,7 +10,8 @@ from rag_pipeline.documents.thread_markup import Line
 _MAX_ATTRIBUTION_CHARS = 400
 MAX_ATTRIBUTION_LINES = 4
 _ATTRIBUTION_END = re.compile(
-    r"(?:\b(?:wrote|écrit|escribió|scrisse|scritto|escreveu|schreef|skrev)|\bschrieb\b[^:]{0,100}|写道)[ \t]?[::]$",
+    r"(?:\b(?:wrote|écrit|escribió|scrisse|scritto|escreveu|schreef|skrev)|\bschrieb\b[^:]{0,100}|写道)"
+    r"[ \t]?[:\uff1a]$",
     re.IGNORECASE,
 )
 _ATTRIBUTION_START = re.compile(r"(?:on|am|le|el|il|em|op|den|在)\b[^\n]*\d", re.IGNORECASE)

@@ -126,7 +126,7 @@ def _doubt_attributions(units: Sequence[Sequence[Line]], kinds: list[_Kind]) -> 
     """`On … wrote:` inside a quote goes with what is quoted."""
     texts = [_MARKS.sub("", unit[0].text, count=1) for unit in units]
     for end, text in enumerate(texts, start=1):
-        if text.rstrip().endswith((":", ":")):
+        if text.rstrip().endswith((":", "\uff1a")):
             first = max(0, end - MAX_ATTRIBUTION_LINES)
             for number in range(first + attribution_start(texts[first:end]), end):
                 kinds[number] = _Kind.PERHAPS

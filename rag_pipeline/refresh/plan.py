@@ -43,6 +43,9 @@ class Plan:
     ranges: Sequence[DayRange]
     reasons: Sequence[str]
     """Why, a line each, for people."""
+    github_was_read: bool = True
+    """Whether every repository on GitHub could be asked: the runs need not ask again. What could not be asked is put on
+    record by the run that fails to ask it."""
 
 
 def known_space(connection: Connection, embedder: Embedder) -> EmbeddingSpace | None:
@@ -70,6 +73,7 @@ def plan(
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
     ]
+    github_was_read = True
     for source in readable:
         try:
             remark = source.read()
@@ -78,6 +82,7 @@ def plan(
                 raise
             # The run will put it on record; the others shall not wait for it.
             remark = str(error)
+            github_was_read &= not isinstance(source, GitHubProgress)
         if remark:
             reasons.append(f"{source.repository.name}: {remark}")
     sources: list[SourceProgress] = [*readable, *drops_progress(settings, lake, now=now)]
@@ -92,7 +97,8 @@ def plan(
     first_of_git = [day for s in sources if s.key.source == "git" for day in s.pending(connection, space)]
     ranges = _ranges({*due, *retries}, run_on_from=min(first_of_git, default=today), today=today)
     first = settings.first_day
-    return Plan(ranges=[DayRange(first=max(r.first, first), last=r.last) for r in ranges], reasons=reasons)
+    ranges = [DayRange(first=max(r.first, first), last=r.last) for r in ranges]
+    return Plan(ranges=ranges, reasons=reasons, github_was_read=github_was_read)
 
 
 def note_progress(

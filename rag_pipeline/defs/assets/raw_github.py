@@ -68,7 +68,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
 
 def _metadata(report: GitHubReport, kind: str) -> Metadata:
     usages = [found.usage for found in report.repositories if found.usage]
-    return {
+    limited = [usage for usage in usages if usage.remaining is not None and usage.limit]
+    metadata: Metadata = {
         "items": dg.MetadataValue.int(report.items[kind]),
         "tombstones": dg.MetadataValue.int(report.tombstones[kind]),
         "unchanged_parts": dg.MetadataValue.int(report.fresh_parts),
@@ -76,19 +77,23 @@ def _metadata(report: GitHubReport, kind: str) -> Metadata:
         "requests": dg.MetadataValue.int(sum(usage.requests for usage in usages)),
         "requests_not_modified": dg.MetadataValue.int(sum(usage.not_modified for usage in usages)),
         "waited_seconds": dg.MetadataValue.float(round(sum((usage.waited_s for usage in usages), 0.0), 1)),
-        "repositories": table(
-            ("repository", "on GitHub", "threads", "requests", "quota left", "resets (UTC)", "outcome"),
-            [_row(found) for found in report.repositories],
-        ),
+    }
+    if limited:
+        scarcest = min(limited, key=lambda usage: (usage.remaining or 0) / (usage.limit or 1))
+        metadata["quota_left"] = dg.MetadataValue.int(scarcest.remaining or 0)
+        metadata["quota"] = dg.MetadataValue.int(scarcest.limit or 0)
+        if scarcest.resets_at:
+            metadata["quota_resets_at"] = dg.MetadataValue.timestamp(scarcest.resets_at)
+    return metadata | {
+        "repositories": table(("repository", "threads", "requests", "outcome"), [_row(f) for f in report.repositories]),
         "preview": items_preview(report.preview[kind]),
         **plot_by_day("items per day", report.rows_by_day[kind]),
     }
 
 
 def _row(found: RepositoryReport) -> tuple[object, ...]:
-    usage, fetched = found.usage, found.fetched
-    quota = f"{usage.remaining:,} of {usage.limit:,}" if usage and usage.remaining is not None and usage.limit else ""
-    resets = f"{usage.resets_at:%H:%M}" if usage and usage.resets_at else ""
-    outcome = "not asked: just read" if fetched is None else fetched.stopped or f"{fetched.settled:,} threads changed"
-    requests = usage.requests if usage else 0
-    return (found.repository.name, found.full_name, found.threads, requests, quota, resets, outcome)
+    name = found.repository.name if found.full_name in ("", found.repository.name) else (
+        f"{found.repository.name} ({found.full_name})"
+    )  # fmt: skip
+    outcome = found.outcome if found.asked else f"{found.outcome} (asked when the run was planned)"
+    return (name, found.threads, found.usage.requests if found.usage else 0, outcome)

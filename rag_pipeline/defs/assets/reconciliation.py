@@ -15,7 +15,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.stages import IndexedReport, index_threads
 from rag_pipeline.settings import Repository
-from rag_pipeline.sources.github.client import Usage
+from rag_pipeline.sources.github.client import GitHubClient, Usage
 from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.reconcile import ReconcileReport, reconcile
 from rag_pipeline.sources.github.stage import STAGES, client_of
@@ -90,7 +90,7 @@ def _reconcile(
     mirror = GitHubMirror(pipeline.settings, repository)
     with pipeline.connection() as connection, client_of(pipeline.settings, repository, pipeline.access) as client:
         report = reconcile(
-            mirror, client, limits=pipeline.settings.github, indexed=_indexed(mirror, connection),
+            mirror, client, limits=pipeline.settings.github, indexed=_indexed(mirror, client, connection),
             confirmed=confirmed, now=pipeline.clock(),
         )  # fmt: skip
         embedder = pipeline.embedder()
@@ -112,10 +112,12 @@ def _index(
     )  # fmt: skip
 
 
-def _indexed(mirror: GitHubMirror, connection: Connection) -> list[tuple[str, int]]:
+def _indexed(mirror: GitHubMirror, client: GitHubClient, connection: Connection) -> list[tuple[str, int]]:
     """(kind, number) of the repository's threads that the index shows."""
-    if mirror.id is None:
-        return []
+    if not mirror.exists():
+        # It may have been lost: what the index holds is found by the repository's number.
+        with mirror.locked():
+            mirror.recognise(client)
     with mirror.open() as store:
         prefix = mirror.source_id(mirror.identity(store), 0).removesuffix("0")
     found = living_ids(connection, tenant=mirror.repository.tenant, source_types=list(STAGES), prefix=prefix)
@@ -166,11 +168,16 @@ def _row(repository: Repository, report: ReconcileReport, usage: Usage, indexed:
 
 
 def _metadata(rows: list[dict[str, Any]]) -> Metadata:
-    totals = ("threads_removed", "comments_removed", "threads_changed", "rows_written", "requests")
+    totals = (
+        "issues_and_pull_requests", "comments", "review_comments",
+        "threads_removed", "comments_removed", "threads_changed", "rows_written", "requests",
+    )  # fmt: skip
     metadata = {name: dg.MetadataValue.int(sum(row[name] for row in rows)) for name in totals}
-    columns = list(rows[0]) if rows else ["repository"]
+    columns = ("repository", "threads_removed", "comments_removed", "threads_changed", "withheld", "outcome")
     return {
         **metadata,
         "withheld": dg.MetadataValue.text("; ".join(row["withheld"] for row in rows if row["withheld"]) or "nothing"),
-        "repositories": table([name.replace("_", " ") for name in columns], [list(row.values()) for row in rows]),
+        "repositories": table(
+            [name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows]
+        ),
     }

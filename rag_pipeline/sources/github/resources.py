@@ -129,8 +129,8 @@ def review_comment(data: object, *, number: int | None = None) -> Resource:
     body: Body = {
         **_said(about),
         "path": _text(about, "path"),
-        "line": _integer(about, "line") or _integer(about, "original_line"),
-        "start_line": _integer(about, "start_line") or _integer(about, "original_start_line"),
+        "line": _integer(about, "original_line") or _integer(about, "line"),
+        "start_line": _integer(about, "original_start_line") or _integer(about, "start_line"),
         "diff_hunk": _text(about, "diff_hunk"),
         "reply_to": _integer(about, "in_reply_to_id"),
         "review": _integer(about, "pull_request_review_id"),

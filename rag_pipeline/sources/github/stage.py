@@ -6,6 +6,7 @@ One reading of GitHub serves all days of a run, and what is settled in the mirro
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections import defaultdict
@@ -53,9 +54,12 @@ class RepositoryReport:
     repository: Repository
     full_name: str = ""
     """What it is called on GitHub now."""
-    fetched: FetchReport | None = None
-    """None: GitHub was not asked by this run."""
+    asked: bool = False
+    """Whether GitHub was asked by this run; if not, it had been asked just before."""
     usage: Usage | None = None
+    """Of the last reading; None when there was none."""
+    outcome: str = ""
+    """How the last reading ended."""
     threads: int = 0
     """Settled threads of these days."""
 
@@ -82,10 +86,25 @@ def client_of(settings: Settings, repository: Repository, access: Access) -> Git
 
 
 def fetch_repository(settings: Settings, repository: Repository, access: Access) -> tuple[FetchReport, Usage]:
-    """Ask GitHub what changed; raises as `fetch` does."""
+    """Ask GitHub what changed, and note in the mirror how that went; raises as `fetch` does."""
+    mirror = GitHubMirror(settings, repository)
     with client_of(settings, repository, access) as client:
-        report = fetch(GitHubMirror(settings, repository), client, now=access.clock())
-        return report, client.usage
+        report = fetch(mirror, client, now=access.clock())
+    usage = client.usage
+    told = dataclasses.asdict(usage) | {"outcome": report.stopped or f"{report.settled:,} threads changed"}
+    with mirror.open() as store:
+        store.set_note("last_reading", json.dumps(told, default=str))
+    return report, usage
+
+
+def last_reading(store: Store) -> tuple[Usage | None, str]:
+    """What the last reading of GitHub asked for, and how it ended."""
+    told = json.loads(store.note("last_reading") or "{}")
+    if not told:
+        return None, ""
+    outcome = str(told.pop("outcome"))
+    resets_at = datetime.fromisoformat(told["resets_at"]) if told["resets_at"] else None
+    return Usage(**told | {"resets_at": resets_at}), outcome
 
 
 def read_github(
@@ -107,7 +126,8 @@ def read_github(
         report.repositories.append(found)
         try:
             if ask:
-                found.fetched, found.usage = fetch_repository(settings, repository, access)
+                fetch_repository(settings, repository, access)
+                found.asked = True
             write_days(settings, lake, repository, days, report=report, found=found, now=access.clock())
         except RagPipelineError as error:
             errors.append(error)
@@ -129,6 +149,7 @@ def write_days(
     with mirror.open() as store:
         identity = mirror.identity(store)
         found.full_name = identity.full_name
+        found.usage, found.outcome = last_reading(store)
         by_day = threads_by_day(store, days, first_day=settings.first_day_of(repository), today=now.date())
         kept: dict[str, set[date]] = {stage: set() for stage in STAGES.values()}
         for day, threads in sorted(by_day.items()):
