@@ -19,6 +19,8 @@ from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.settings import Settings, load_settings
+from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
+from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
 
 # Backfill policies, owners and kinds are marked beta; the pinned version is tested with them.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -43,7 +45,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
-        selection=dg.AssetSelection.groups("sources", "knowledge"),
+        selection=dg.AssetSelection.groups("sources", "knowledge") - _unconfigured(settings),
         description="Brings the index up to date for the chosen days: sources, documents, chunks, embeddings, index.",
     )
     reconcile = dg.define_asset_job(
@@ -60,6 +62,13 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,
     )
+
+
+def _unconfigured(settings: Settings) -> dg.AssetSelection:
+    """Raw assets that would have nothing to read: every asset of a run costs Dagster an event for each partition."""
+    names = [] if settings.github_repositories else list(GITHUB_STAGES.values())
+    names += [] if settings.git_repositories or not settings.github_repositories else list(GIT_STAGES.values())
+    return dg.AssetSelection.assets(*names)
 
 
 @dg.definitions

@@ -89,7 +89,7 @@ def _parts(document: Document) -> list[_Part]:
     return [
         _Part(
             start=section.start_char,
-            text=document.text[section.start_char : end],
+            text=document.text[section.start_char : end].rstrip(),  # the last one has no blank line after it
             anchor=section.anchor,
             path=tuple(name for name in (document.title, section.name) if name),
         )

@@ -141,7 +141,7 @@ def _endings(thread: Thread, silent: Sequence[Entry]) -> Iterator[_Part]:
     about = _words(kind, _short(thread, thread.reference))
     outcome = [line for line in _outcome(thread, silent) if line]
     # That it is open or closed and no more stands in the metadata; a chunk that says so would only be in the way.
-    if len(outcome) > 1 or (outcome and thread.state == "merged"):
+    if outcome and (outcome != [_state(thread)] or thread.state == "merged"):
         yield _Part(text=f"Outcome of {about}:\n" + "\n".join(outcome), name="Outcome")
     if thread.files:
         lines = [f"Files changed by {about}:\n", *(f"- {_changes(file)}" for file in thread.files[:_MAX_FILES])]
@@ -179,16 +179,20 @@ def _state(thread: Thread) -> str:
 
 def _head(thread: Thread) -> str:
     """The branch it came from, with its repository where that is another one."""
-    own = thread.head.repository in ("", thread.reference.partition("#")[0])
+    own = thread.head.repository in ("", thread.base.repository, _repository(thread))
     return thread.head.ref if own else f"{thread.head.repository}:{thread.head.ref}"
 
 
 def _short(thread: Thread, reference: str) -> str:
     """A reference without the thread's own repository: when that is renamed, the text stays as it was embedded."""
-    repository, mark, number = reference.partition("#")
-    if mark and repository == thread.reference.partition("#")[0]:
-        return f"#{number}"
-    return reference.partition("@")[2] or reference if thread.kind == "release" else reference
+    own = _repository(thread)
+    if own and reference.startswith(f"{own}#"):
+        return reference.removeprefix(own)
+    return reference.removeprefix(f"{own}@") or reference
+
+
+def _repository(thread: Thread) -> str:
+    return thread.reference.partition("@" if thread.kind == "release" else "#")[0]
 
 
 def _reviewers(silent: Sequence[Entry], verdict: str) -> list[str]:

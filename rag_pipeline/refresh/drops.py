@@ -32,8 +32,7 @@ class DropsProgress:
 
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """Days whose drops are not in the index."""
-        days = self._lake.days(STAGE, tenant=self.key.tenant, repository=self.key.repository)
-        days = [day for day in days if self._settings.first_day <= day <= self._now.date()]
+        days = self._days()
         if space is None or position(connection, self.key, space, fingerprint=self.fingerprint) is None:
             return days
         days = [day for day in days if day >= self._now.date() - _LOOKED_BACK]
@@ -45,13 +44,18 @@ class DropsProgress:
 
     def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
         """Note that all drops there are have been indexed under these settings, so that only new ones need a look."""
-        known = lake.days(STAGE, tenant=self.key.tenant, repository=self.key.repository)
+        known = self._days()
         if not known or position(connection, self.key, space, fingerprint=self.fingerprint) is not None:
             return False
         parts = IndexedParts(self._settings, lake, connection, space, DayRange(first=known[0], last=known[-1]))
         if not all(parts.is_indexed(self._part(day)) for day in reversed(known)):
             return False
         return advance(connection, self.key, space, fingerprint=self.fingerprint, to="all", at=self._now, now=self._now)
+
+    def _days(self) -> list[date]:
+        """The partitions that hold drops."""
+        days = self._lake.days(STAGE, tenant=self.key.tenant, repository=self.key.repository)
+        return [day for day in days if self._settings.first_day <= day <= self._now.date()]
 
     def _part(self, day: date) -> Part:
         return Part(tenant=self.key.tenant, repository=self.key.repository, day=day)

@@ -19,9 +19,12 @@ from rag_pipeline.sources.git.timeline import Position, Timeline, read_timeline
 class GitProgress:
     """Progress of one repository's files."""
 
-    def __init__(self, settings: Settings, repository: Repository, *, now: datetime) -> None:
+    def __init__(
+        self, settings: Settings, repository: Repository, *, now: datetime, read_to: Position | None = None
+    ) -> None:
         self._settings = settings
         self._now = now
+        self._read_to = read_to
         self.repository = repository
         self.key = SourceKey(tenant=repository.tenant, repository=repository.name, source="git")
         self._first_day = settings.first_day_of(repository)
@@ -48,14 +51,18 @@ class GitProgress:
         return [] if due is None else [due]
 
     def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
-        """Move the position if these days follow it without a gap and are wholly in the index."""
+        """Move the position if these days follow it without a gap and are wholly in the index.
+
+        Only as far as the run itself has read (`read_to`): commits that touch no file of ours leave nothing in the lake,
+        and commits that nobody has read yet neither.
+        """
         timeline = self._timeline()
         window = timeline.window(first=days.first, last=days.last, first_day=self._first_day)
         known = self._known(connection, space)
         if window is None or not timeline.joins(known, first=days.first, first_day=self._first_day):
             return False
         reached = window.reached
-        if known is not None and known.at > reached.at:
+        if reached != self._read_to or (known is not None and known.at > reached.at):
             return False
         inputs = window_inputs(self._settings, self.repository, window)
         parts = IndexedParts(self._settings, lake, connection, space, days)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from uuid import uuid4
 
 from rag_pipeline.index.bookkeeping import SourceKey, advance, position
 from rag_pipeline.index.database import Connection
@@ -22,6 +23,10 @@ from rag_pipeline.sources.github.stage import (
     threads_by_day,
 )  # fmt: skip
 from rag_pipeline.sources.github.store import Store
+from rag_pipeline.sources.raw_parts import is_current
+
+# Names a mirror's file: one that was lost and is read again counts from one again.
+_BIRTH = "birth"
 
 
 class GitHubProgress:
@@ -38,13 +43,6 @@ class GitHubProgress:
         self.repository = repository
         self.key = SourceKey(tenant=repository.tenant, repository=repository.name, source="github")
 
-    @property
-    def fingerprint(self) -> str:
-        """Changes when the same threads could give other chunks."""
-        return combine(
-            pipeline_fingerprint(self._settings), GITHUB_SOURCE_VERSION, str(self._mirror.id), str(self._first_day)
-        )
-
     def read(self) -> str:
         """Ask GitHub what changed (which needs `access`); what there is to say of it. Raises as `fetch` does."""
         if self._access is None:
@@ -57,7 +55,7 @@ class GitHubProgress:
         if not self._mirror.exists():
             return []
         with self._mirror.open() as store:
-            return self._days(store, after=self._known(connection, space))
+            return self._days(store, after=self._known(store, connection, space))
 
     def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
         """Move the position if every day with a change since then is wholly in the index, by whatever run."""
@@ -66,11 +64,12 @@ class GitHubProgress:
         with self._mirror.open() as store:
             # Before anything else: what is settled from here on is not part of it.
             reached = store.last_seq()
-            pending = self._days(store, after=self._known(connection, space))
+            pending = self._days(store, after=self._known(store, connection, space))
             if not pending or not self._are_indexed(store, pending, connection, space, lake):
                 return False
+            fingerprint = self._fingerprint(store)
         return advance(
-            connection, self.key, space, fingerprint=self.fingerprint, to=str(reached), at=self._now, now=self._now
+            connection, self.key, space, fingerprint=fingerprint, to=str(reached), at=self._now, now=self._now
         )
 
     def _are_indexed(
@@ -83,8 +82,10 @@ class GitHubProgress:
         # From the last day on: what a run left out is there more often than not.
         for day in reversed(pending):
             part = Part(tenant=self.repository.tenant, repository=self.repository.name, day=day)
-            inputs = day_inputs(identity, by_day.get(day, []))
-            if not parts.is_read(part, STAGES.values(), inputs) or not parts.is_indexed(part):
+            threads = by_day.get(day, [])
+            kinds = {f"github_{thread.kind}" for thread in threads}
+            is_read = is_current(lake, part, stages=STAGES, kinds=kinds, inputs=day_inputs(identity, threads))
+            if not is_read or not parts.is_indexed(part):
                 return False
         return True
 
@@ -97,9 +98,17 @@ class GitHubProgress:
             }
         )
 
-    def _known(self, connection: Connection, space: EmbeddingSpace | None) -> int:
-        found = position(connection, self.key, space, fingerprint=self.fingerprint) if space else None
+    def _known(self, store: Store, connection: Connection, space: EmbeddingSpace | None) -> int:
+        found = position(connection, self.key, space, fingerprint=self._fingerprint(store)) if space else None
         return int(found[0]) if found else 0
+
+    def _fingerprint(self, store: Store) -> str:
+        """Changes when the same threads could give other chunks, and when the mirror counts its changes anew."""
+        if store.note(_BIRTH) is None:
+            store.set_note(_BIRTH, uuid4().hex)
+        return combine(
+            pipeline_fingerprint(self._settings), GITHUB_SOURCE_VERSION, str(store.note(_BIRTH)), str(self._first_day)
+        )
 
 
 def _asked(requests: int) -> str:

@@ -18,6 +18,7 @@ from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
 
 _MAX_GAP = timedelta(days=3)
@@ -102,10 +103,14 @@ def plan(
 
 
 def note_progress(
-    settings: Settings, lake: Lake, days: DayRange, *, connection: Connection, space: EmbeddingSpace, now: datetime
+    settings: Settings, lake: Lake, days: DayRange, *, connection: Connection, space: EmbeddingSpace, now: datetime,
+    git: RawReport | None,
 ) -> list[str]:  # fmt: skip
-    """After the last stage: move the position of each source that is wholly in the index; their repositories."""
-    sources = _sources(settings, lake, now=now)
+    """After the last stage: move the position of each source that is wholly in the index; their repositories.
+
+    `git` is what this run has read of the git repositories; None: it has read none.
+    """
+    sources = _sources(settings, lake, now=now, git=git)
     return [source.key.repository for source in sources if source.note(connection, space, lake, days)]
 
 
@@ -120,9 +125,12 @@ def activate_when_complete(
         activate(connection, space)
 
 
-def _sources(settings: Settings, lake: Lake, *, now: datetime) -> list[SourceProgress]:
+def _sources(
+    settings: Settings, lake: Lake, *, now: datetime, git: RawReport | None = None
+) -> list[SourceProgress]:  # fmt: skip
+    read = {(r.repository.tenant, r.repository.name): r.position for r in git.repositories} if git else {}
     return [
-        *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
+        *(GitProgress(settings, r, now=now, read_to=read.get((r.tenant, r.name))) for r in settings.git_repositories),
         *(GitHubProgress(settings, r, now=now) for r in settings.github_repositories),
         *drops_progress(settings, lake, now=now),
     ]

@@ -94,7 +94,7 @@ def run_stages(settings: Settings, days: DayRange, *, connection: Connection) ->
         connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe, dimensions=_DIMENSIONS
     )
     with _timed(run, "raw"):
-        read_git(settings, lake, days, now=datetime.now(UTC), progress=silent)
+        read = read_git(settings, lake, days, now=datetime.now(UTC), progress=silent)
     with _timed(run, "documents"):
         documents = clean_items(lake, days, inputs=RAW_STAGES, threads=settings.threads, progress=silent)
     with _timed(run, "chunks"):
@@ -114,7 +114,7 @@ def run_stages(settings: Settings, days: DayRange, *, connection: Connection) ->
             lake, days, connection=connection, space=space, now=datetime.now(UTC), progress=silent,
             fingerprint=pipeline_fingerprint(settings),
         )  # fmt: skip
-        note_progress(settings, lake, days, connection=connection, space=space, now=datetime.now(UTC))
+        note_progress(settings, lake, days, connection=connection, space=space, now=datetime.now(UTC), git=read)
     run.rows_written = index.written.rows
     run.failures = len(documents.failures) + len(chunks.failures) + len(index.failures)
     return run

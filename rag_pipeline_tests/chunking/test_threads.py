@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rag_pipeline.chunking import chunk_document, count_words
@@ -86,13 +86,15 @@ SAID = st.lists(TEXTS.filter(lambda text: ">" not in text), min_size=1, max_size
 
 
 @settings(deadline=None)
-@given(bodies=SAID, new=TEXTS)
-def test_a_comment_at_the_end_changes_no_chunk_of_the_others(bodies: list[str], new: str) -> None:
+@given(bodies=SAID, new=TEXTS, labels=st.sampled_from([[], ["bug"]]))
+@example(bodies=["# Head\n# Head\n# Head\n## Sub\n## Sub\n"], new="# Head\n", labels=[])
+def test_a_comment_at_the_end_changes_no_chunk_of_the_others(bodies: list[str], new: str, labels: list[str]) -> None:
     entries = [comment(body, number=number) for number, body in enumerate(bodies)]
-    before = texts_by_section(thread_document(entries=entries))
+    before = texts_by_section(thread_document(entries=entries, labels=labels))
     after = texts_by_section(thread_document(entries=[*entries, comment(new, number=60)], labels=["answered"]))
-    assert after[: len(before) - 1] == before[:-1]
-    assert len(after) - len(before) in (0, 1)
+    others = before[:-1] if labels else before
+    assert after[: len(others)] == others
+    assert len(after) - len(others) in (1, 2)
     assert after[-1] != before[-1], "the outcome"
 
 
@@ -109,7 +111,8 @@ def test_an_edited_comment_changes_only_chunks_of_its_section(bodies: list[str],
 
 
 def test_a_heading_or_a_fence_in_one_comment_does_not_reach_into_the_next() -> None:
-    document = thread_document(entries=[comment("# Plan\n\n```\nnever closed"), comment("# Other\n\ntext", number=2)])
+    entries = [comment("# Plan\n\n```\nnever closed"), comment("# Other\n\ntext", number=2)]
+    document = thread_document(entries=entries, labels=["bug"])
     paths = {chunk.anchor: chunk.heading_path for chunk in chunks_of(document, limits=Chunking())}
     assert paths == {
         "": ("Cache is stale", "Outcome"),
@@ -124,7 +127,7 @@ def test_chunks_stand_under_the_title_the_section_and_the_headings_inside_it() -
     sentence = "The cache serves pages that were deleted an hour ago. "
     document = thread_document(
         title="Fix the `cache`", body=f"{sentence}\n\n## Steps\n\n{sentence}\n\n### First\n\n{sentence * 2}",
-        entries=[comment(f"Why?\n\n## Numbers\n\n{sentence * 3}")],
+        entries=[comment(f"Why?\n\n## Numbers\n\n{sentence * 3}")], labels=["bug"],
     )  # fmt: skip
     paths = list(dict.fromkeys(chunk.heading_path for chunk in chunks_of(document)))
     assert paths == [
@@ -141,6 +144,7 @@ def test_every_chunk_points_at_what_it_came_from() -> None:
     document = thread_document(
         kind="pull_request", entries=[comment("First words."), review_comment("Second words.", number=2)],
         files=[{"path": "src/a.py", "status": "modified", "previous_path": None, "additions": 3, "deletions": 1}],
+        labels=["bug"],
     )  # fmt: skip
     anchors = [chunk.anchor for chunk in chunks_of(document, limits=Chunking())]
     assert anchors == ["", "#issuecomment-1", "#discussion_r2", "", "/files"]

@@ -53,14 +53,14 @@ def test_an_issue_reads_from_description_to_outcome() -> None:
         (
             "alice, 2024-05-01",
             "",
-            "# Cache is stale\n\nIssue acme/app#17 by alice, 2024-05-01 10:11 UTC.\n\nIt serves old pages.\n\n",
+            "# Cache is stale\n\nIssue #17 by alice, 2024-05-01 10:11 UTC.\n\nIt serves old pages.\n\n",
         ),
         ("bob, 2024-05-02", "#issuecomment-1", "**bob** commented, 2024-05-02 12:01 UTC\n\nNot *here*.\n\n"),
         ("alice, 2024-05-02", "#issuecomment-2", "**alice** commented, 2024-05-02 12:02 UTC\n\nI see.\n\n"),
         (
             "Outcome",
             "",
-            "Outcome of issue acme/app#17:\nClosed 2024-05-03 08:00 UTC as not planned.\nLinked to: acme/app#9.\n"
+            "Outcome of issue #17:\nClosed 2024-05-03 08:00 UTC as not planned.\nLinked to: #9.\n"
             "Labels: bug, ci.\nMilestone: 2.0.\nAssigned to: carol.\n",
         ),
     ]
@@ -87,16 +87,16 @@ def test_a_pull_request_tells_its_reviews_its_files_and_what_became_of_it() -> N
         "**bob** approved, 2024-05-02 12:04 UTC\n\nNice.\n\n",
     ]
     assert text_of(document, "Outcome").splitlines() == [
-        "Outcome of pull request acme/app#17:",
+        "Outcome of pull request #17:",
         "Merged 2024-05-03 08:00 UTC from alice/app:fix into main as 3fa9c2d10b12.",
         "Approved by: bob 2024-05-02.",
-        "Closes: acme/app#12.",
-        "Linked to: acme/app#9.",
+        "Closes: #12.",
+        "Linked to: #9.",
         "",
     ]
     assert sections_of(document)[-1][1:] == (
         "/files",
-        "Files changed by pull request acme/app#17:\n\n- src/a.py (+3 −1)\n- src/b.py → src/c.py (+0 −0)\n",
+        "Files changed by pull request #17:\n\n- src/a.py (+3 −1)\n- src/b.py → src/c.py (+0 −0)\n",
     )
 
 
@@ -113,7 +113,36 @@ def test_a_pull_request_tells_its_reviews_its_files_and_what_became_of_it() -> N
     ],
 )
 def test_the_state_is_told_in_the_outcome(fields: dict[str, Any], outcome: str) -> None:
-    assert text_of(document_of(**fields), "Outcome").splitlines()[1] == outcome
+    assert text_of(document_of(labels=["bug"], **fields), "Outcome").splitlines()[1] == outcome
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": "open"},
+        {"state": "closed", "closed_at": "2024-05-03T08:00:00Z", "state_reason": "completed"},
+        {"kind": "pull_request", "state": "open", "draft": True},
+        {"kind": "pull_request", "state": "closed", "closed_at": "2024-05-03T08:00:00Z"},
+        {"state": ""},
+        {"kind": "release", "reference": "acme/app@v2"},
+    ],
+)
+def test_an_outcome_that_only_says_open_or_closed_is_left_out(fields: dict[str, Any]) -> None:
+    assert [name for name, _, _ in sections_of(document_of(**fields))] == ["alice, 2024-05-01"]
+    told = document_of(**fields, links=["acme/app#9"])
+    assert [name for name, _, _ in sections_of(told)] == ["alice, 2024-05-01", "Outcome"]
+    assert text_of(told, "Outcome").endswith("\nLinked to: #9.\n")
+
+
+@pytest.mark.parametrize(("repository", "branch"), [("alice/app", "alice/app:fix"), ("acme/app", "fix"), (None, "fix")])
+def test_that_it_was_merged_is_an_outcome(repository: str | None, branch: str) -> None:
+    document = document_of(
+        kind="pull_request", state="merged", merged_at="2024-05-03T08:00:00Z",
+        head={"ref": "fix", "sha": "c" * 40, "repository": repository},
+    )  # fmt: skip
+    assert text_of(document, "Outcome") == (
+        f"Outcome of pull request #17:\nMerged 2024-05-03 08:00 UTC from {branch} into main.\n"
+    )
 
 
 def test_what_changes_often_leaves_the_description_alone() -> None:
@@ -122,14 +151,53 @@ def test_what_changes_often_leaves_the_description_alone() -> None:
         kind="pull_request", state="merged", merged_at="2024-05-03T08:00:00Z", labels=["bug"], milestone="2.0",
         updated_at="2024-05-03T08:00:00Z", entries=[review()], head={"ref": "other", "sha": "d", "repository": None},
     )  # fmt: skip
-    assert sections_of(before)[0] == sections_of(after)[0]
-    assert text_of(before, "Outcome") != text_of(after, "Outcome")
+    assert sections_of(after)[0] == ("alice, 2024-05-01", "", f"{before.text}\n")
+    assert [name for name, _, _ in sections_of(before)] == ["alice, 2024-05-01"]
+    assert text_of(after, "Outcome").splitlines()[1:] == [
+        "Merged 2024-05-03 08:00 UTC from other into main.", "Approved by: bob 2024-05-02.", "Labels: bug.",
+        "Milestone: 2.0.",
+    ]  # fmt: skip
+
+
+def in_repository(name: str, kind: str) -> Document:
+    """A thread of acme/app, which is called `name` now."""
+    fields: dict[str, Any] = {
+        "kind": kind, "reference": f"{name}@v2" if kind == "release" else f"{name}#17", "labels": ["bug"],
+        "links": [f"{name}#9", "acme/apple#9", "acme/app.js#9", "other/lib#3"], "entries": [comment("I see.")],
+    }  # fmt: skip
+    if kind == "pull_request":
+        # What is known of its branches was read before the repository got another name.
+        fields |= {
+            "state": "merged", "merged_at": "2024-05-03T08:00:00Z", "closes": [f"{name}#12", "other/lib#4"],
+            "base": {"ref": "main", "sha": "b" * 40, "repository": "acme/app"},
+            "head": {"ref": "fix", "sha": "c" * 40, "repository": "acme/app"},
+            "files": [{"path": "a.py", "status": "modified", "previous_path": None, "additions": 3, "deletions": 1}],
+        }  # fmt: skip
+    return document_of(**fields)
+
+
+@pytest.mark.parametrize("kind", ["issue", "pull_request", "release", "discussion"])
+def test_a_renamed_repository_changes_neither_text_nor_sections(kind: str) -> None:
+    before, after = in_repository("acme/app", kind), in_repository("new-owner/cache", kind)
+    assert (after.title, after.text, after.sections) == (before.title, before.text, before.sections)
+    assert "acme/app#" not in before.text
+    assert "Linked to: #9, acme/apple#9, acme/app.js#9, other/lib#3." in before.text
+    if kind == "pull_request":
+        assert "from fix into main." in before.text
+        assert "Closes: #12, other/lib#4." in before.text
+
+
+@pytest.mark.parametrize("tag", ["v2", "@acme/core@1.2", "build#7", "v2#"])
+def test_a_release_is_called_by_its_whole_tag(tag: str) -> None:
+    document = document_of(kind="release", reference=f"acme/app@{tag}", links=["acme/app#5"])
+    assert f"Release {tag} by alice," in document.text
+    assert text_of(document, "Outcome") == f"Outcome of release {tag}:\nLinked to: #5.\n"
 
 
 def test_a_release_has_no_outcome_and_one_without_a_name_is_called_by_its_tag() -> None:
     document = document_of(kind="release", number=None, title="", reference="acme/app@v2", body="## Fixed\n\nCache.")
     assert document.title == "acme/app@v2"
-    assert document.text == "Release acme/app@v2 by alice, 2024-05-01 10:11 UTC.\n\n## Fixed\n\nCache.\n"
+    assert document.text == "Release v2 by alice, 2024-05-01 10:11 UTC.\n\n## Fixed\n\nCache.\n"
 
 
 def test_the_lines_a_review_speaks_of_are_shown_once() -> None:
@@ -184,7 +252,7 @@ def test_comments_of_noisy_authors_are_left_out_and_counted() -> None:
 
 def test_what_says_nothing_has_no_section() -> None:
     entries = [comment("  \n"), comment("<!-- hidden -->", number=2), comment("> It serves old pages.", number=3)]
-    assert [name for name, _, _ in sections_of(document_of(entries=entries))] == ["alice, 2024-05-01", "Outcome"]
+    assert [name for name, _, _ in sections_of(document_of(entries=entries))] == ["alice, 2024-05-01"]
 
 
 def test_where_and_when_it_came_from_is_kept() -> None:
@@ -223,7 +291,7 @@ def test_one_odd_value_does_not_lose_the_rest(value: object) -> None:
 
 def test_an_anchor_that_is_none_does_not_reach_the_address() -> None:
     entries = [comment("x", anchor='#a" onclick="'), comment("y", number=2, anchor="//evil.example")]
-    assert [anchor for _, anchor, _ in sections_of(document_of(entries=entries))] == [""] * 4
+    assert [anchor for _, anchor, _ in sections_of(document_of(entries=entries))] == [""] * 3
 
 
 TEXTS = st.text(max_size=80) | st.lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,16 +15,20 @@ import dagster as dg
 import numpy as np
 import psycopg
 
-from rag_pipeline.definitions import REFRESH_JOB, build_defs
+from rag_pipeline.definitions import RECONCILE_JOB, REFRESH_JOB, build_defs
+from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.index.database import connected
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import silent
-from rag_pipeline.refresh import known_space, plan
+from rag_pipeline.refresh import Plan, known_space, plan
 from rag_pipeline.settings import Settings
+from rag_pipeline_tests.github_server.server import GitHubServer
 
 _DIMENSIONS = 64
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_DROPPED_AGO_S = 60.0
 
 
 class WordEmbedder:
@@ -73,7 +78,10 @@ class WordEmbedder:
 
 @dataclass
 class Installation:
-    """One tenant's pipeline from git to index, driven through Dagster as a user would."""
+    """A pipeline from its sources to the index, driven through Dagster as a user would.
+
+    With `github`, time passes on both sides at once: whoever looks at a clock, the other one moves with it.
+    """
 
     home: Path
     database: str
@@ -83,35 +91,38 @@ class Installation:
     now: datetime = datetime(2024, 1, 31, 12, tzinfo=UTC)
     instance: dg.DagsterInstance | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    github: GitHubServer | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
         repositories = [{"tenant": "default", **repository} for repository in self.repositories]
+        more = dict(self.more)
+        if self.github is not None:
+            more["github"] = {"base_url": self.github.url, **more.get("github", {})}
         return Settings.model_validate({
             "repositories": repositories, "start_date": self.start_date, "home": self.home,
-            "database_url": self.database, "chunking": {"max_tokens": 60, "min_tokens": 8}, **self.more,
+            "database_url": self.database, "chunking": {"max_tokens": 60, "min_tokens": 8}, **more,
         })  # fmt: skip
 
-    def pipeline(self) -> Pipeline:
+    def pipeline(self, *, github_was_asked: bool = False) -> Pipeline:
         return Pipeline(
-            settings=self.settings, environ={}, clock=self._tick, watch=silent,
-            make_embedder=lambda settings, environ: self.embedder,
+            settings=self.settings, environ=self.environ, clock=self._tick, sleep=self.pass_time, watch=silent,
+            make_embedder=lambda settings, environ: self.embedder, github_was_asked=github_was_asked,
         )  # fmt: skip
 
-    def run(self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = ()) -> Pipeline:
+    def run(
+        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = (), planned: bool = False
+    ) -> Pipeline:
         """One run over a day or a range; fails the test when the run fails."""
-        result, pipeline = self.try_run(first, last, select=select)
-        assert result.success, [
-            (event.message, getattr(event.event_specific_data, "error_display_string", ""))
-            for event in result.all_events
-            if event.is_failure
-        ]
+        result, pipeline = self.try_run(first, last, select=select, planned=planned)
+        _require_success(result)
         return pipeline
 
     def try_run(
-        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = ()
+        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = (), planned: bool = False
     ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
-        pipeline = self.pipeline()
+        pipeline = self.pipeline(github_was_asked=planned)
         job = build_defs(self.settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
         tags = {"dagster/partition": str(first)}
         if last is not None and str(last) != str(first):
@@ -122,23 +133,63 @@ class Installation:
         instance = self.instance or dg.DagsterInstance.ephemeral()
         result = job.execute_in_process(
             instance=instance, tags=tags, raise_on_error=False,
-            asset_selection=[dg.AssetKey(name) for name in select] or None,
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            asset_selection=[dg.AssetKey(name) for name in select] or None, run_config=_QUIET,
         )  # fmt: skip
         return result, pipeline
 
     def refresh(self) -> list[Pipeline]:
         """What `rag-pipeline materialize` does without days: whatever the index has not seen."""
-        return [self.run(days.first, days.last) for days in self.planned()]
+        todo = self.plan()
+        return [self.run(days.first, days.last, planned=todo.github_was_read) for days in todo.ranges]
 
-    def planned(self) -> Sequence[DayRange]:
+    def plan(self) -> Plan:
         with connected(self.database) as connection:
             space = known_space(connection, self.embedder)
             pipeline = self.pipeline()
             return plan(
                 self.settings, connection=connection, space=space, access=pipeline.access, lake=pipeline.lake(),
                 now=self._tick(),
-            ).ranges  # fmt: skip
+            )  # fmt: skip
+
+    def planned(self) -> Sequence[DayRange]:
+        return self.plan().ranges
+
+    def reconcile(self, *, confirm: bool = False, repositories: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """What `rag-pipeline reconcile` does; what it found, an entry per repository."""
+        result, pipeline = self.try_reconcile(confirm=confirm, repositories=repositories)
+        _require_success(result)
+        found = pipeline.reports["reconciliation"]
+        assert isinstance(found, list)
+        return found
+
+    def try_reconcile(
+        self, *, confirm: bool = False, repositories: Sequence[str] = ()
+    ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
+        pipeline = self.pipeline()
+        config = {"confirm_removals": confirm, "repositories": list(repositories)}
+        result = (
+            build_defs(self.settings, pipeline=pipeline)
+            .resolve_job_def(RECONCILE_JOB)
+            .execute_in_process(
+                instance=self.instance or dg.DagsterInstance.ephemeral(), raise_on_error=False,
+                run_config={**_QUIET, "ops": {RECONCILIATION: {"config": config}}},
+            )
+        )  # fmt: skip
+        return result, pipeline
+
+    def drop(self, name: str, content: bytes | str, *, seconds_ago: float = _DROPPED_AGO_S) -> Path:
+        """A file that was put into the inbox a while ago, by this installation's clock."""
+        path = Path(self.settings.inbox_url) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        written = self.now.timestamp() - seconds_ago
+        os.utime(path, (written, written))
+        return path
+
+    def inbox(self) -> list[str]:
+        """Every file there is in the inbox, by its path below it."""
+        root = Path(self.settings.inbox_url)
+        return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
 
     def documents(self, *, tenant: str = "default") -> dict[str, list[str]]:
         """What the index shows: chunk texts in order, by source id, of everything that is not deleted."""
@@ -153,6 +204,17 @@ class Installation:
             found.setdefault(source_id, []).extend([text] if text is not None else [])
         return found
 
+    def shown(self) -> dict[tuple[str, str], tuple[Any, ...]]:
+        """All that the index shows of each living document, with its chunks, by tenant and source id."""
+        with psycopg.connect(self.database) as connection:
+            rows = connection.execute(
+                "SELECT d.tenant_id, d.source_id, d.source_type, d.repository, d.scope, d.title, d.url, d.metadata,"
+                " d.source_updated_at, array_agg(row(c.text, c.anchor, c.scope, c.heading_path)::text"
+                " ORDER BY c.position) FROM rag.documents d LEFT JOIN rag.chunks c USING (document_id)"
+                " WHERE NOT d.deleted GROUP BY d.document_id ORDER BY 1, 2"
+            ).fetchall()
+        return {(tenant, source_id): tuple(rest) for tenant, source_id, *rest in rows}
+
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Every row of the index that a run may write, with the transaction that wrote it."""
         tables = ("documents", "chunks", "embedding_spaces", "vectors_1", "source_progress", "stored_parts")
@@ -166,7 +228,30 @@ class Installation:
                 for table in tables
             }
 
+    def failures(self) -> list[tuple[str, str, str]]:
+        """What is quarantined: stage, source id and reason."""
+        with psycopg.connect(self.database) as connection:
+            return connection.execute(
+                "SELECT stage, source_id, reason FROM rag.ingestion_failures WHERE resolved_at IS NULL ORDER BY 1, 2"
+            ).fetchall()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, here and on GitHub."""
+        if self.github is not None:
+            self.now = max(self.now, self.github.forge.now)
+        self.now += timedelta(seconds=seconds)
+        if self.github is not None:
+            self.github.forge.now = self.now
+
     def _tick(self) -> datetime:
         # Real clocks move between two looks at them.
-        self.now += timedelta(seconds=1)
+        self.pass_time(1)
         return self.now
+
+
+def _require_success(result: dg.ExecuteInProcessResult) -> None:
+    assert result.success, [
+        (event.message, getattr(event.event_specific_data, "error_display_string", ""))
+        for event in result.all_events
+        if event.is_failure
+    ]

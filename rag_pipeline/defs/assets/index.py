@@ -13,6 +13,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
+from rag_pipeline.sources.git.stage import RawReport
 
 
 def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
@@ -43,7 +44,9 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
                 pipeline, report.failures, stage="knowledge_index", days=days, items=report.written.documents
             )
             now = pipeline.clock()
-            note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now)
+            read = pipeline.reports.get("raw")
+            git = read if isinstance(read, RawReport) else None
+            note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git)
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
             metadata = _metadata(report, connection, space) | failed
         pipeline.reports["knowledge_index"] = report

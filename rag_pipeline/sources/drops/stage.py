@@ -6,10 +6,12 @@ drop twice changes nothing. A GitHub delivery makes the thread it touches fresh,
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import TypeAlias
 
 from filelock import FileLock
@@ -115,13 +117,7 @@ class _Intake:
     def _read(self, file: DropFile) -> None:
         try:
             content = self._inbox.read(file.name, max_bytes=self._settings.drops.max_drop_bytes)
-            parsed = parse_drop(
-                file.name, content, modified_at=file.modified_at, now=self._now, tenant=self._settings.tenant
-            )
-            if parsed is None:
-                return  # It is still being written.
-            if parsed.delivery is not None:
-                self._take_delivery(parsed.delivery)
+            found = self._understand(file, content)
         except FileNotFoundError:
             return  # Another process took it.
         except ItemError as error:
@@ -129,12 +125,34 @@ class _Intake:
             self._report.rejected.append((file.name, str(error)))
             self._report.taken += 1
             return
+        if found is None:
+            return  # It is still being written.
+        parsed, touch = found
+        if parsed.delivery is not None and touch is not None:
+            self._take_delivery(parsed.delivery, touch)
         for item in parsed.items:
             self._items[item.tenant, item.repository].append(item)
         self._done.append((file, parsed))
 
-    def _take_delivery(self, delivery: Delivery) -> None:
-        touch = interpret(delivery.event, delivery.payload, received_at=instant(delivery.received_at.timestamp()))
+    def _understand(self, file: DropFile, content: bytes) -> tuple[Parsed, Touch | None] | None:
+        """What a drop says, and what it touches when it is a delivery. Pure, but for the clock's `now`."""
+        try:
+            parsed = parse_drop(
+                file.name, content, modified_at=file.modified_at, now=self._now, tenant=self._settings.tenant
+            )
+            if parsed is None:
+                return None
+            if parsed.delivery is None:
+                return parsed, None
+            received_at = instant(parsed.delivery.received_at.timestamp())
+            return parsed, interpret(parsed.delivery.event, parsed.delivery.payload, received_at=received_at)
+        except ItemError:
+            raise
+        except Exception as error:
+            # Whatever one drop does to the code that reads it must not stop the others.
+            raise ItemError(f"{type(error).__name__}: {error}") from error
+
+    def _take_delivery(self, delivery: Delivery, touch: Touch) -> None:
         if touch.ignored:
             self._report.ignored[touch.ignored] += 1
             return
@@ -201,20 +219,18 @@ class _Intake:
 
 
 def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
-    """What the day held already and what is new, the newest state of each; contents pass one batch at a time."""
-    newest: dict[tuple[str, str], SourceItem] = {}
-    for item in new:
-        key = (item.source_type, item.source_id)
-        if key not in newest or age_of(newest[key]) <= age_of(item):
-            newest[key] = item
-    for batch in lake.read(STAGE, part):
-        for item in items_of(batch):
-            key = (item.source_type, item.source_id)
-            if key in newest and age_of(newest[key]) < age_of(item):
-                del newest[key]
-            if key not in newest:
-                yield item
-    yield from newest.values()
+    """What the day held already and what is new, the newest state of each; contents pass one batch at a time.
+
+    In the order of their identities, so that the same items are the same part whatever order they came in.
+    """
+    held = (item for batch in lake.read(STAGE, part) for item in items_of(batch))
+    both = heapq.merge(held, sorted(new, key=_identity), key=_identity)
+    for _, states in groupby(both, key=_identity):
+        yield sorted(states, key=age_of)[-1]
+
+
+def _identity(item: SourceItem) -> tuple[str, str]:
+    return item.source_type, item.source_id
 
 
 def _default_branch(delivery: Delivery) -> str:

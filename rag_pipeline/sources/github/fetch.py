@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from rag_pipeline.errors import QuotaExhausted, ResourceGone, TransientError
+from rag_pipeline.errors import PermanentError, QuotaExhausted, ResourceGone, TransientError
 from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.client import GitHubClient, Page
 from rag_pipeline.sources.github.listings import SINCE_LISTINGS, FetchReport, Reader
@@ -18,11 +18,15 @@ from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import Identity, bury, kind_of, settle
 
+_MOST_FAILURES = 3
+"""Of threads in a row, for reasons that may pass by themselves: more mean that it is not the thread's fault."""
+
 
 def fetch(mirror: GitHubMirror, client: GitHubClient, *, now: datetime) -> FetchReport:
     """Read what changed on GitHub into the mirror.
 
-    An exhausted quota, and errors that may pass by themselves, end the reading; the report says so.
+    An exhausted quota, and errors that may pass by themselves, end the reading; the report says so. A thread that
+    cannot be read stops no other: it is noted as a problem, and the next reading tries it again.
 
     Raises:
         SourceNotFound: there is no such repository, or the token may not read it.
@@ -38,7 +42,7 @@ def fetch(mirror: GitHubMirror, client: GitHubClient, *, now: datetime) -> Fetch
                 for listing in SINCE_LISTINGS:
                     reader.read_since(listing)
                 reader.read_pulls()
-                update.finish(store.touched("thread"))
+                update.finish()
             except (QuotaExhausted, TransientError) as error:
                 report.stopped = str(error)
             note_outcome(store, report)
@@ -53,16 +57,25 @@ def fetch_threads(mirror: GitHubMirror, client: GitHubClient, numbers: Iterable[
         with mirror.open() as store:
             reader = Reader(store, client, repository=identity.full_name, now=now, report=report)
             update = ThreadUpdate(reader, identity, now=now)
-            for number in sorted(set(numbers)):
-                update.read_whole(number)
+            try:
+                for number in sorted(set(numbers)):
+                    update.read_whole(number)
+            finally:
+                note_problems(store, report)
     return report
 
 
 def note_outcome(store: Store, report: FetchReport) -> None:
     """Keep how the reading ended, for whoever looks at the mirror next."""
-    report.waiting = len(store.touched("thread"))
+    report.waiting = len(store.touched())
     with store.transaction():
         store.set_note("stopped", report.stopped or None)
+        note_problems(store, report)
+
+
+def note_problems(store: Store, report: FetchReport) -> None:
+    """Keep what could not be used, until it can."""
+    with store.transaction():
         for name, reason in report.malformed:
             store.set_problem(name, reason)
 
@@ -76,120 +89,29 @@ class ThreadUpdate:
         self._identity = identity
         self._now = now
 
-    def finish(self, numbers: Iterable[int]) -> None:
-        """Read what these threads lack, and settle them."""
-        pulls = []
-        for number in numbers:
-            head = self._store.body("issue", number)
-            if head is None:
-                # A comment that came before its thread; or a thread of a kind that has no listing, settled elsewhere.
-                self._settle_gone(number)
-            elif head.get("is_pull_request"):
-                pulls.append(number)
-            else:
-                self._count_comments(number, head)
-                self._settle("issue", number)
-        for number in pulls:
-            self._finish_pull(number)
+    def finish(self) -> None:
+        """Read what the touched threads lack, and settle them: issues first, which mostly lack nothing."""
+        self._follow_rename()
+        touched = self._store.touched()
+        pulls = [number for number in touched if (self._store.body("issue", number) or {}).get("is_pull_request")]
+        failures = 0
+        for number in [*(number for number in touched if number not in set(pulls)), *pulls]:
+            failures = 0 if self.attempt(number, self._finish) else failures + 1
+            if failures == _MOST_FAILURES:
+                raise TransientError(f"{failures} threads in a row could not be read: {self._reader.report.malformed[-1][1]}")
 
-    def read_whole(self, number: int) -> None:
-        """Everything of one thread, from the API; one that is gone is buried."""
-        page = self._head_page(number)
-        if page is None:
-            self.bury(number)
-            return
-        head = resources.issue(page.data)
-        with self._store.transaction():
-            self._reader.keep(head, revive=True)
-            self._store.touch("thread", [number])
-        self._read_comments(number)
-        if head.body.get("is_pull_request"):
-            self._reader.keep(resources.pull(self._reader.client.get(self._path(f"/pulls/{number}")).data))
-            self._read_review_comments(number)
-            self._finish_pull(number)
-        else:
-            self._settle("issue", number)
-
-    def bury(self, number: int) -> None:
-        """A thread is gone."""
-        head = self._store.body("issue", number)
-        known = [kind for kind in ("issue", "pull_request") if self._store.thread(kind, number)]
-        with self._store.transaction():
-            for kind in known or [kind_of(head or {})]:
-                self._reader.report.removed += bury(self._store, kind, number, now=self._now)
-            self._store.done("thread", number)
-
-    def exists(self, number: int) -> bool:
-        """Whether GitHub still has this issue or pull request here."""
-        return self._head_page(number) is not None
-
-    def read_reviews(self, number: int) -> None:
-        """All reviews of a pull request; those that are no longer listed are gone."""
-        self._reader.read_of_thread(
-            f"/pulls/{number}/reviews", kind="review", number=number,
-            read=lambda data: resources.review(data, number=number, version=self._reader.seen_at),
-        )  # fmt: skip
-
-    def _finish_pull(self, number: int) -> None:
-        pull = self._store.body("pull", number)
-        if pull is None:
-            # It was opened after the listing was read.
-            self._reader.keep(resources.pull(self._reader.client.get(self._path(f"/pulls/{number}")).data))
-            pull = self._store.body("pull", number) or {}
-        head = self._store.body("issue", number) or {}
-        self._count_comments(number, head)
-        if self._store.thread("pull_request", number) and self._store.living_of("review_comment", number):
-            # Nothing else tells that one was deleted.
-            self._read_review_comments(number)
-        self.read_reviews(number)
-        known = self._store.body("files", number)
-        pull_head, pull_base = _mapping(pull.get("head")), _mapping(pull.get("base"))
-        if known is None or (known.get("head"), known.get("base")) != (pull_head.get("sha"), pull_base.get("ref")):
-            self._reader.read_files(number, pull_head, pull_base)
-        self._settle("pull_request", number)
-
-    def _count_comments(self, number: int, head: resources.Body) -> None:
-        """GitHub says how many comments there are: another number than we know means that one was deleted."""
-        said = head.get("comments")
-        if isinstance(said, int) and said != len(self._store.living_of("comment", number)):
-            self._read_comments(number)
-
-    def _read_comments(self, number: int) -> None:
-        self._reader.read_of_thread(
-            f"/issues/{number}/comments", kind="comment", number=number,
-            read=lambda data: resources.comment(data, number=number),
-        )  # fmt: skip
-
-    def _read_review_comments(self, number: int) -> None:
-        self._reader.read_of_thread(
-            f"/pulls/{number}/comments", kind="review_comment", number=number,
-            read=lambda data: resources.review_comment(data, number=number),
-        )  # fmt: skip
-
-    def _settle(self, kind: str, number: int) -> None:
-        with self._store.transaction():
-            self._reader.report.settled += settle(self._store, kind, number, identity=self._identity, now=self._now)
-            self._store.done("thread", number)
-
-    def _settle_gone(self, number: int) -> None:
-        if self._store.is_deleted("issue", number):
-            self._store.done("thread", number)
-
-    def _head_page(self, number: int) -> Page | None:
-        """The issue's answer; None when it was deleted, transferred or made a discussion."""
+    def attempt(self, number: int, read: Callable[[int], None]) -> bool:
+        """Read something of a thread; whether that worked. Why it did not is noted, unless it ends all reading."""
         try:
-            page = self._reader.client.get(self._path(f"/issues/{number}"))
-        except ResourceGone:
-            return None
-        about = _mapping(page.data)
-        where = str(about.get("repository_url", ""))
-        if where and not where.lower().endswith(f"/repos/{self._identity.full_name.lower()}"):
-            return None
-        return page if about.get("number") == number else None
-
-    def _path(self, path: str) -> str:
-        return f"/repos/{self._identity.full_name}{path}"
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}
+            read(number)
+        except ResourceGone as error:
+            if self.exists(number):
+                self._reader.report.malformed.append((f"thread {number}", str(error)))
+            else:
+                self.bury(number)
+        except QuotaExhausted:
+            raise
+        except (TransientError, PermanentError) as error:
+            self._reader.report.malformed.append((f"thread {number}", str(error)))
+            return isinstance(error, PermanentError)
+        return True

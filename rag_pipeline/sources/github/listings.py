@@ -5,18 +5,18 @@ Each page and what it held are one transaction, so that a reading that is cut of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
-from rag_pipeline.errors import ItemError, TransientError
+from rag_pipeline.errors import ItemError, ResourceGone, TransientError
 from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.client import GitHubClient, Page
-from rag_pipeline.sources.github.resources import EPOCH, Resource, instant, moment
-from rag_pipeline.sources.github.store import Store
+from rag_pipeline.sources.github.resources import EPOCH, Resource, instant, moment, precise
+from rag_pipeline.sources.github.store import RememberedPage, Store
 
 PER_PAGE = 100
 # GitHub answers no page of a repository's comments beyond the 400th; so many can be asked for by time only.
@@ -64,6 +64,30 @@ class FetchReport:
     """(resource, reason) of what could not be used."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What GitHub said when a page was asked for."""
+
+    asked: str
+    page: Page
+    known: RememberedPage | None
+    """What is remembered of it; GitHub was asked whether that has changed."""
+
+    @property
+    def etag(self) -> str | None:
+        return self.known.etag if self.known and self.page.status == 304 else self.page.etag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What a page held, whether GitHub sent it or said that it is as before."""
+
+    ids: Sequence[int]
+    versions: Sequence[str]
+    """In the page's order."""
+    next: str | None
+
+
 class Reader:
     """Asks for listings and keeps what they hold."""
 
@@ -79,7 +103,7 @@ class Reader:
     @property
     def seen_at(self) -> str:
         """When what is read now was seen, as text."""
-        return instant(self.now.timestamp())
+        return precise(self.now)
 
     def read_since(self, listing: Listing) -> None:
         """Keep everything that changed since the last reading.
@@ -87,61 +111,73 @@ class Reader:
         Pages are asked for by time, not by number: an item that changes meanwhile moves to the end, and by number
         the one behind it would slip onto a page that was read already.
         """
-        cursor = self.store.note(f"cursor:{listing.kind}")
-        since, url, newest = cursor, None, cursor or EPOCH
+        name, cursor = f"since:{listing.kind}", self.store.note(f"cursor:{listing.kind}")
+        since, newest = cursor, cursor or EPOCH
+        url: str | None = None
+        before: _Answer | None = None
         asked: list[str] = []
         while True:
-            url = url or self._address(listing, since=since, sort="updated", direction="asc")
-            asked.append(url)
-            page = self.get(url, listing=f"since:{listing.kind}")
+            answer = self._get(url or self._address(listing, since=since, sort="updated", direction="asc"))
+            if before is not None and self._has_changed(before):
+                # Something may have slipped from this page onto that one: the moment is read again from its begin.
+                url = before = None
+                continue
+            asked.append(answer.asked)
             with self.store.transaction():
-                versions = self._keep(page, listing, url, name=f"since:{listing.kind}")
-                newest = max([newest, *versions])
-                following = _next_of(page, self.store, url)
-                since, url = _step(since, versions, following)
-                if url is None and following is not None:
+                held = self._keep(answer, listing, name=name)
+                newest = max([newest, *held.versions])
+                since, url = _step(since, held)
+                if url is None and held.next is not None:
                     self.store.set_note(f"cursor:{listing.kind}", since)
-            if following is None:
+            before = answer if url is not None else None
+            if held.next is None:
                 break
         with self.store.transaction():
             # Where the newest change is not far behind, the same address will be asked again, and answered with 304.
-            done = instant((moment(newest) - _OVERLAP).timestamp()) if newest > EPOCH else None
-            self.store.set_note(f"cursor:{listing.kind}", max(done, cursor or EPOCH) if done else cursor)
-            self.store.forget_pages(f"since:{listing.kind}", keep=asked)
+            done = instant((moment(newest) - _OVERLAP).timestamp())
+            self.store.set_note(f"cursor:{listing.kind}", max(done, cursor or "") or None)
+            self.store.forget_pages(name, keep=asked)
 
     def read_pulls(self) -> None:
         """Keep what pull requests have beyond issues: all of them once, oldest first; then those that changed last."""
         if self.store.note("loaded:pull") is None:
-            page_number = int(self.store.note("page:pull") or 1)
-            url: str | None = self._address(PULLS, sort="created", direction="asc", page=str(page_number))
-            started = self.store.note("started:pull") or self.seen_at
-            while url is not None:
-                page = self.get(url, listing="")
-                with self.store.transaction():
-                    self._keep(page, PULLS, url, name="")
-                    url = page.next
-                    self.store.set_note("started:pull", started)
-                    self.store.set_note("page:pull", str(page_number))
-                    page_number += 1
+            self._load_pulls()
+        else:
+            self._read_newest_pulls(self.store.note("cursor:pull") or EPOCH)
+
+    def _load_pulls(self) -> None:
+        number = int(self.store.note("page:pull") or 1)
+        # What changes while they are listed is newer than the issues, which were listed before.
+        started = self.store.note("started:pull") or self.store.note("cursor:issue") or EPOCH
+        url: str | None = self._address(PULLS, sort="created", direction="asc", page=str(number))
+        while url is not None:
+            answer = self._get(url)
             with self.store.transaction():
-                self.store.set_note("loaded:pull", "1")
-                self.store.set_note("cursor:pull", started)
-                self.store.set_note("page:pull", None)
-            return
-        self._read_newest_pulls(self.store.note("cursor:pull") or EPOCH)
+                url = self._keep(answer, PULLS, name="").next
+                self.store.set_note("started:pull", started)
+                self.store.set_note("page:pull", str(number))
+                number += 1
+        with self.store.transaction():
+            self.store.set_note("loaded:pull", "1")
+            self.store.set_note("cursor:pull", started)
+            self.store.set_note("started:pull", None)
+            self.store.set_note("page:pull", None)
 
     def _read_newest_pulls(self, cursor: str) -> None:
+        until = instant((moment(cursor) - _OVERLAP).timestamp())
         url: str | None = self._address(PULLS, sort="updated", direction="desc")
-        newest, first = cursor, url
+        first, newest = url, cursor
         while url is not None:
-            page = self.get(url, listing="pulls")
-            if page.status == 304:
+            answer = self._get(url)
+            if answer.page.status == 304:
                 break
             with self.store.transaction():
-                versions = self._keep(page, PULLS, url, name="pulls" if url == first else "")
-                newest = max([newest, *versions])
-            oldest = min(versions, default="")
-            url = page.next if oldest >= instant((moment(cursor) - _OVERLAP).timestamp()) else None
+                held = self._keep(answer, PULLS, name="pulls" if url == first else "")
+                newest = max([newest, *held.versions])
+                url = held.next if min(held.versions, default="") >= until else None
+                if url is not None:
+                    # That the first page is as before shall not hide that the others were never read.
+                    self.store.forget_pages("pulls")
         self.store.set_note("cursor:pull", newest)
 
     def read_all(self, listing: Listing) -> set[int]:
@@ -149,130 +185,147 @@ class Reader:
 
         In the order of creation, in which an edit changes one page only; very long listings in the order of change.
         """
-        by_time = len(self.store.living(listing.kind)) > _MOST_BY_PAGE
-        order = {"sort": "updated" if by_time else "created", "direction": "asc"}
-        ids: set[int] = set()
-        url: str | None = self._address(listing, **order)
-        name, asked, since = f"all:{listing.kind}", [], None
+        by_time = listing in SINCE_LISTINGS and len(self.store.living(listing.kind)) > _MOST_BY_PAGE
+        name, ids, asked, since = f"all:{listing.kind}", set[int](), list[str](), None
+        url: str | None = self._address(listing, sort="updated" if by_time else "created", direction="asc")
         while url is not None:
-            asked.append(url)
-            page = self.get(url, listing=name)
+            answer = self._get(url)
+            asked.append(answer.asked)
             with self.store.transaction():
-                versions = self._keep(page, listing, url, name=name, revive=True)
-                remembered = self.store.page(url)
-                ids.update(remembered.ids if page.status == 304 and remembered else _ids(page, listing))
-                url = _next_of(page, self.store, url)
+                held = self._keep(answer, listing, name=name)
+            ids.update(held.ids)
+            url = held.next
             if by_time and url is not None:
-                since, following = _step(since, versions, url)
-                url = following or self._address(listing, since=since, **order)
+                since, following = _step(since, held)
+                url = following or self._address(listing, since=since, sort="updated", direction="asc")
+            elif url is not None and listing in SINCE_LISTINGS and len(ids) >= _MOST_BY_PAGE:
+                by_time, url = True, self._address(listing, sort="updated", direction="asc")
         self.store.forget_pages(name, keep=asked)
         return ids
 
-    def read_of_thread(self, path: str, *, kind: str, number: int, read: Callable[[Any], Resource]) -> None:
-        """Keep all of one thread's comments or reviews; those that are no longer listed are gone."""
+    def read_of_thread(
+        self, path: str, *, kind: str, number: int, read: Callable[[Any], Resource], single: str, said: int | None = None
+    ) -> None:
+        """Keep all of one thread's comments or reviews, and find those that are gone.
+
+        Args:
+            single: the path below which each can be asked for by itself.
+            said: how many there are, where GitHub says so.
+        """
         url: str | None = f"/repos/{self.repository}{path}?per_page={PER_PAGE}"
-        name, listed, asked = f"{kind}:{number}", set[int](), []
+        name, listed, asked = f"{kind}:{number}", set[int](), list[str]()
         listing = Listing(kind=kind, path=path, params={}, read=read)
         while url is not None:
-            asked.append(url)
-            page = self.get(url, listing=name)
+            answer = self._get(url)
+            asked.append(answer.asked)
             with self.store.transaction():
-                self._keep(page, listing, url, name=name)
-                remembered = self.store.page(url)
-                listed.update(remembered.ids if page.status == 304 and remembered else _ids(page, listing))
-                url = _next_of(page, self.store, url)
+                held = self._keep(answer, listing, name=name)
+            listed.update(held.ids)
+            url = held.next
+        missing = [id_ for id_ in self.store.living_of(kind, number) if id_ not in listed]
+        # A page that slipped or broke looks the same as a deletion; only the count that GitHub knows tells them apart.
+        gone = [id_ for id_ in missing if len(listed) == said or not self.exists(f"{single}/{id_}")]
         with self.store.transaction():
-            for id_ in self.store.living_of(kind, number):
-                if id_ not in listed and self.store.delete(kind, id_, number=number, at=self.seen_at):
-                    self.report.removed += 1
-                    self.store.touch("thread", [number])
+            for id_ in gone:
+                self.remove(kind, id_, number=number)
             self.store.forget_pages(name, keep=asked)
 
     def read_files(self, number: int, head: Mapping[str, Any], base: Mapping[str, Any]) -> None:
         """Keep the list of files that a pull request changes."""
-        files, url = [], f"/repos/{self.repository}/pulls/{number}/files?per_page={PER_PAGE}"
-        following: str | None = url
-        while following is not None:
-            page = self.get(following, listing="")
+        files = []
+        url: str | None = f"/repos/{self.repository}/pulls/{number}/files?per_page={PER_PAGE}"
+        while url is not None:
+            page = self.client.get(url)
+            self.report.pages += 1
             files += [resources.changed_file(entry) for entry in _entries(page)]
-            following = page.next
+            url = page.next
         body: resources.Body = {"files": files, "head": str(head.get("sha", "")), "base": str(base.get("ref", ""))}
-        found = Resource(kind="files", id=number, number=number, version=self.seen_at, body=body)
-        with self.store.transaction():
-            self.store.put(found, seen_at=self.seen_at)
-            self.store.done("files", number)
+        # Of two lists the one read last is right, whatever the clock says: they all have the same version.
+        self.store.put(Resource(kind="files", id=number, number=number, version="", body=body), seen_at=self.seen_at)
 
-    def get(self, url: str, *, listing: str) -> Page:
+    def exists(self, path: str) -> bool:
+        """Whether GitHub has what this path of the repository names."""
+        try:
+            self.client.get(f"/repos/{self.repository}{path}")
+        except ResourceGone:
+            return False
+        return True
+
+    def keep(self, resource: Resource) -> None:
+        """Keep what GitHub shows, and note which thread it touches."""
+        if self.store.put(resource, seen_at=self.seen_at):
+            self.report.changed_resources += 1
+            self.store.touch(resource.number)
+
+    def remove(self, kind: str, id_: int, *, number: int) -> bool:
+        """Keep that a comment or review is gone, and note which thread that touches; whether it was news."""
+        was_there = self.store.delete(kind, id_, number=number, at=self.seen_at)
+        if was_there:
+            self.report.removed += 1
+            self.store.touch(number)
+        return was_there
+
+    def _get(self, url: str) -> _Answer:
         """One page, conditionally when it is remembered."""
-        known = self.store.page(url) if listing else None
+        known = self.store.page(url)
         page = self.client.get(url, etag=known.etag if known else None)
         self.report.pages += 1
         self.report.unchanged_pages += page.status == 304
-        return page
+        return _Answer(asked=url, page=page, known=known)
 
-    def keep(self, resource: Resource, *, revive: bool = False, newer_only: bool = False) -> bool:
-        """Keep a resource and note which thread it touches; whether it changed anything."""
-        changed = self.store.put(resource, seen_at=self.seen_at, revive=revive, newer_only=newer_only)
-        if changed:
-            self.report.changed_resources += 1
-            self.store.touch("thread", [resource.number])
-        return changed
+    def _has_changed(self, answer: _Answer) -> bool:
+        """Whether a page that was read a moment ago is another one now."""
+        if answer.etag is None:
+            return False
+        self.report.pages += 1
+        return self.client.get(answer.asked, etag=answer.etag).status != 304
 
-    def _keep(self, page: Page, listing: Listing, url: str, *, name: str, revive: bool = False) -> list[str]:
-        """Keep a page's resources; their versions, in the page's order."""
-        if page.status == 304:
-            return []
+    def _keep(self, answer: _Answer, listing: Listing, *, name: str) -> _Held:
+        """Keep a page's resources, and remember the page under the listing's name, if that is not empty."""
+        if answer.page.status == 304 and answer.known is not None:
+            ids = answer.known.ids
+            return _Held(ids=ids, versions=self.store.versions(listing.kind, ids), next=answer.known.next)
         found = []
-        for entry in _entries(page):
+        for entry in _entries(answer.page):
             try:
                 found.append(listing.read(entry))
             except ItemError as error:
-                id_ = entry.get("id") if isinstance(entry, dict) else None
-                self.report.malformed.append((f"{listing.kind} {id_ or '?'}", str(error)))
+                self.report.malformed.append((_name(listing, entry), str(error)))
+        problems = {problem for problem, _ in self.store.problems()}
         for resource in found:
-            self.keep(resource, revive=revive)
+            self.keep(resource)
+            if f"{listing.kind} {resource.id}" in problems:
+                self.store.clear_problem(f"{listing.kind} {resource.id}")
+        held = _Held(ids=[one.id for one in found], versions=[one.version for one in found], next=answer.page.next)
         if name:
             self.store.remember_page(
-                url, listing=name, etag=page.etag, next_url=page.next, ids=[resource.id for resource in found]
+                answer.asked, listing=name, etag=answer.page.etag, next_url=held.next, kind=listing.kind, ids=held.ids
             )
-        return [resource.version for resource in found]
+        return held
 
     def _address(self, listing: Listing, **params: str | None) -> str:
         chosen = {key: value for key, value in {**listing.params, **params}.items() if value}
         return f"/repos/{self.repository}{listing.path}?{urlencode({**chosen, 'per_page': str(PER_PAGE)})}"
 
 
-def _step(since: str | None, versions: Sequence[str], following: str | None) -> tuple[str | None, str | None]:
+def _step(since: str | None, held: _Held) -> tuple[str | None, str | None]:
     """The moment and, where pages cannot be told apart by time, the address to ask for next."""
-    if following is None:
+    if held.next is None:
         return since, None
     # One second earlier: whether a listing includes the moment itself shall not matter.
-    reached = instant((moment(versions[-1]) - timedelta(seconds=1)).timestamp()) if versions else ""
-    in_order = all(one <= other for one, other in pairwise(versions))
+    reached = instant((moment(held.versions[-1]) - timedelta(seconds=1)).timestamp()) if held.versions else ""
+    in_order = all(one <= other for one, other in pairwise(held.versions))
     if in_order and reached > (since or EPOCH):
         return reached, None
-    return since, following
+    return since, held.next
 
 
-def _next_of(page: Page, store: Store, url: str) -> str | None:
-    if page.status != 304:
-        following: str | None = page.next
-        return following
-    remembered = store.page(url)
-    return remembered.next if remembered else None
-
-
-def _ids(page: Page, listing: Listing) -> Iterator[int]:
-    for entry in _entries(page):
-        try:
-            yield listing.read(entry).id
-        except ItemError:
-            continue
+def _name(listing: Listing, entry: Any) -> str:
+    id_ = entry.get("id") if isinstance(entry, dict) else None
+    return f"{listing.kind} {id_ if isinstance(id_, int) else '?'}"
 
 
 def _entries(page: Page) -> list[Any]:
-    if page.status == 304:
-        return []
     if not isinstance(page.data, list):
         raise TransientError(f"{page.url} should be a list, but GitHub sent {type(page.data).__name__}: try again")
     return page.data

@@ -18,7 +18,9 @@ from rag_pipeline.model import Json
 Body: TypeAlias = dict[str, Json]
 """What a resource holds, in our words."""
 
-_TRAILING_NUMBER = re.compile(r"/(\d+)$")
+_TRAILING_NUMBER = re.compile(r"/([1-9][0-9]{0,17})$")
+# PostgreSQL and UTF-8 have no place for them.
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _INSTANT = "%Y-%m-%dT%H:%M:%SZ"
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -39,22 +41,32 @@ class Resource:
 
 
 def instant(value: object) -> str:
-    """A time of GitHub's (ISO 8601 with any offset, or epoch seconds) in UTC, as text that sorts; "" when unknown."""
+    """A time of GitHub's (ISO 8601 with any offset, or epoch seconds) in UTC, as text that sorts; "" when unknown.
+
+    What lies before 1970 is the zero of some program, and no time.
+    """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC).strftime(_INSTANT)
-        if not isinstance(value, str) or not value:
+            found = datetime.fromtimestamp(value, UTC)
+        elif isinstance(value, str) and value:
+            found = datetime.fromisoformat(value)
+            found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        else:
             return ""
-        moment = datetime.fromisoformat(value)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC).strftime(_INSTANT)
     except (ValueError, OverflowError, OSError):
         return ""
+    text = found.strftime(_INSTANT)
+    return text if found.year >= 1970 else ""
 
 
 def moment(text: str) -> datetime:
     """The time that `instant` wrote; 1970 when it is not known."""
     return datetime.strptime(text or EPOCH, _INSTANT).replace(tzinfo=UTC)
+
+
+def precise(when: datetime) -> str:
+    """A moment of ours, to the microsecond, as text that sorts."""
+    return when.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def issue(data: object) -> Resource:
@@ -109,7 +121,7 @@ def comment(data: object, *, number: int | None = None) -> Resource:
 
 
 def review(data: object, *, number: int, version: str) -> Resource:
-    """A review; GitHub does not say when one was edited, so `version` is when this state was seen."""
+    """A review; GitHub does not say when one was edited, but that moves its thread: `version` is the thread's."""
     about = _mapping(data, "review")
     id_ = _number(about, "id", "review")
     said = _said(about)
@@ -253,7 +265,7 @@ def _number(about: Mapping[str, Any], key: str, what: str) -> int:
 
 def _text(about: Mapping[str, Any], key: str) -> str:
     value = about.get(key)
-    return value if isinstance(value, str) else ""
+    return _clean(value) if isinstance(value, str) else ""
 
 
 def _integer(about: Mapping[str, Any], key: str) -> int | None:
@@ -266,4 +278,8 @@ def _items(value: object) -> list[Any]:
 
 
 def _name(value: object, key: str) -> str:
-    return _text(value, key) if isinstance(value, Mapping) else value if isinstance(value, str) else ""
+    return _text(value, key) if isinstance(value, Mapping) else _clean(value) if isinstance(value, str) else ""
+
+
+def _clean(text: str) -> str:
+    return _UNSTORABLE.sub("\ufffd", text)

@@ -6,6 +6,7 @@ at most the page it was reading. It stores and finds; what the resources mean is
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import zlib
@@ -16,9 +17,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from rag_pipeline.errors import PermanentError
-from rag_pipeline.sources.github.resources import Body, Resource
+from rag_pipeline.sources.github.resources import Body, Resource, precise
 
-_FORMAT = "1"
+_FORMAT = "2"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS resources (
@@ -27,12 +28,11 @@ CREATE TABLE IF NOT EXISTS resources (
 );
 CREATE INDEX IF NOT EXISTS resources_thread ON resources (number, kind);
 CREATE TABLE IF NOT EXISTS pages (
-    url TEXT PRIMARY KEY, list TEXT NOT NULL, etag TEXT NOT NULL, next TEXT, ids TEXT NOT NULL
+    url TEXT PRIMARY KEY, list TEXT NOT NULL, etag TEXT NOT NULL, next TEXT, kind TEXT NOT NULL, ids TEXT NOT NULL,
+    held TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS pages_list ON pages (list);
-CREATE TABLE IF NOT EXISTS touched (
-    kind TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (kind, number)
-) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS touched (number INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS threads (
     kind TEXT NOT NULL, number INTEGER NOT NULL, digest TEXT NOT NULL, seq INTEGER NOT NULL, changed_at TEXT NOT NULL,
     as_of TEXT NOT NULL, deleted INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (kind, number)
@@ -120,34 +120,34 @@ class Store:
 
     # Resources -------------------------------------------------------------------------------------------------------
 
-    def put(self, resource: Resource, *, seen_at: str, newer_only: bool = False, revive: bool = False) -> bool:
-        """Keep a resource; whether that changed anything.
+    def put(self, resource: Resource, *, seen_at: str, newer_only: bool = False) -> bool:
+        """Keep a resource; whether that changed anything. An older version never replaces a newer one.
 
-        An older version never replaces a newer one; `newer_only`: nor an equal one that was seen later. What was
-        deleted stays deleted unless `revive`.
+        What GitHub lists is there: it also replaces another state of the same version, and what was deleted lives. With
+        `newer_only`, for what deliveries say, of two states of the same version the one seen later (`seen_at`, as
+        `precise` writes it) stays, whatever comes first; and what was deleted stays deleted.
         """
         row = self._db.execute(
-            "SELECT version, deleted, body, number, seen_at FROM resources WHERE kind = ? AND id = ?",
+            "SELECT deleted, version, seen_at, body, number FROM resources WHERE kind = ? AND id = ?",
             (resource.kind, resource.id),
         ).fetchone()
-        body = _dump(resource.body)
+        version, body = resource.version, _dump(resource.body)
         if row is not None:
-            if row[1] and not revive:
+            deleted, *known, number = row
+            if newer_only and (deleted or [version, seen_at, body] <= known):
                 return False
-            if not row[1] and (
-                resource.version < row[0] or (newer_only and resource.version == row[0] and seen_at <= row[4])
-            ):
+            if not deleted and version < known[0]:
                 return False
-            if not row[1] and row[2] == body and row[3] == resource.number:
-                if resource.version > row[0]:
+            if not deleted and (body, resource.number) == (known[2], number):
+                if [version, seen_at] > known[:2]:
                     self._db.execute(
-                        "UPDATE resources SET version = ? WHERE kind = ? AND id = ?",
-                        (resource.version, resource.kind, resource.id),
+                        "UPDATE resources SET version = ?, seen_at = max(?, seen_at) WHERE kind = ? AND id = ?",
+                        (version, seen_at, resource.kind, resource.id),
                     )
                 return False
         self._db.execute(
             "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?, 0, ?)",
-            (resource.kind, resource.id, resource.number, resource.version, seen_at, body),
+            (resource.kind, resource.id, resource.number, version, seen_at, body),
         )
         return True
 
@@ -176,6 +176,15 @@ class Store:
         )
         return [row[0] for row in rows]
 
+    def versions(self, kind: str, ids: Sequence[int]) -> list[str]:
+        """Of these resources, in this order; those that are not known are left out."""
+        rows = self._db.execute(
+            "SELECT id, version FROM resources WHERE kind = ? AND id IN (SELECT value FROM json_each(?))",
+            (kind, json.dumps(list(ids))),
+        )  # fmt: skip
+        found = dict(rows)
+        return [found[id_] for id_ in ids if id_ in found]
+
     def is_deleted(self, kind: str, id_: int) -> bool:
         """Whether a resource is known to be gone."""
         row = self._db.execute("SELECT deleted FROM resources WHERE kind = ? AND id = ?", (kind, id_)).fetchone()
@@ -196,24 +205,17 @@ class Store:
 
     # Threads ---------------------------------------------------------------------------------------------------------
 
-    def touch(self, kind: str, numbers: Iterable[int]) -> None:
-        """Note that something of these threads may have changed. `kind`: `thread`, `reviews`, `files` or `comments`."""
-        self._db.executemany("INSERT OR IGNORE INTO touched VALUES (?, ?)", [(kind, number) for number in numbers])
+    def touch(self, *numbers: int) -> None:
+        """Note that something of these threads may have changed."""
+        self._db.executemany("INSERT OR IGNORE INTO touched VALUES (?)", [(number,) for number in numbers])
 
-    def touched(self, kind: str) -> list[int]:
+    def touched(self) -> list[int]:
         """The threads that were touched and not yet dealt with."""
-        return [
-            row[0] for row in self._db.execute("SELECT number FROM touched WHERE kind = ? ORDER BY number", (kind,))
-        ]
+        return [row[0] for row in self._db.execute("SELECT number FROM touched ORDER BY number")]
 
-    def is_touched(self, kind: str, number: int) -> bool:
-        """Whether this one was."""
-        found = self._db.execute("SELECT 1 FROM touched WHERE kind = ? AND number = ?", (kind, number)).fetchone()
-        return found is not None
-
-    def done(self, kind: str, number: int) -> None:
+    def done(self, number: int) -> None:
         """It was dealt with."""
-        self._db.execute("DELETE FROM touched WHERE kind = ? AND number = ?", (kind, number))
+        self._db.execute("DELETE FROM touched WHERE number = ?", (number,))
 
     def settle(
         self, kind: str, number: int, *, digest: str, changed_at: str, as_of: datetime, deleted: bool, content: bytes
@@ -225,7 +227,7 @@ class Store:
         if row and (row[0], bool(row[1])) == (digest, deleted):
             return False
         # Two looks within one tick of the clock still have an order.
-        seen = max(as_of.isoformat(timespec="microseconds"), _just_after(row[2]) if row else "")
+        seen = max(precise(as_of), _just_after(row[2]) if row else "")
         self._db.execute(
             "INSERT OR REPLACE INTO threads"
             " VALUES (?, ?, ?, (SELECT coalesce(max(seq), 0) + 1 FROM threads), ?, ?, ?, ?)",
@@ -269,17 +271,31 @@ class Store:
     # Pages and problems ----------------------------------------------------------------------------------------------
 
     def page(self, url: str) -> RememberedPage | None:
-        """What is remembered of a page."""
-        row = self._db.execute("SELECT etag, next, ids FROM pages WHERE url = ?", (url,)).fetchone()
-        return RememberedPage(etag=row[0], next=row[1], ids=json.loads(row[2])) if row else None
+        """What is remembered of a page; None when what it held has changed here since, so that it proves nothing."""
+        row = self._db.execute("SELECT etag, next, ids, kind, held FROM pages WHERE url = ?", (url,)).fetchone()
+        if row is None or self._held(row[3], row[2]) != row[4]:
+            return None
+        return RememberedPage(etag=row[0], next=row[1], ids=json.loads(row[2]))
 
     def remember_page(
-        self, url: str, *, listing: str, etag: str | None, next_url: str | None, ids: Sequence[int]
+        self, url: str, *, listing: str, etag: str | None, next_url: str | None, kind: str, ids: Sequence[int]
     ) -> None:
-        """Remember a page under its listing's name; without an ETag there is nothing to remember."""
+        """Remember a page, once its resources are kept, under its listing's name; without an ETag nothing is."""
         if etag:
-            row = (url, listing, etag, next_url, json.dumps(list(ids)))
-            self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)", row)
+            listed = json.dumps(list(ids))
+            row = (url, listing, etag, next_url, kind, listed, self._held(kind, listed))
+            self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def _held(self, kind: str, ids: str) -> str:
+        """A digest of the state that resources have here; `ids` is a JSON list."""
+        rows = self._db.execute(
+            "SELECT id, number, deleted, body FROM resources"
+            " WHERE kind = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY id", (kind, ids),
+        )  # fmt: skip
+        digest = hashlib.blake2b(digest_size=16)
+        for row in rows:
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
 
     def forget_pages(self, listing: str, *, keep: Sequence[str] = ()) -> None:
         """Forget a listing's pages but these: their addresses hold times that are never asked for again."""
@@ -289,6 +305,10 @@ class Store:
     def set_problem(self, name: str, reason: str) -> None:
         """Something that GitHub sent could not be used."""
         self._db.execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", (name, reason))
+
+    def clear_problem(self, name: str) -> None:
+        """It is none any more."""
+        self._db.execute("DELETE FROM problems WHERE name = ?", (name,))
 
     def clear_problems(self) -> None:
         """Forget them: they are met again if they are still there."""
@@ -314,4 +334,4 @@ def _dump(body: Mapping[str, object]) -> str:
 
 
 def _just_after(as_of: str) -> str:
-    return (datetime.fromisoformat(as_of) + timedelta(microseconds=1)).isoformat(timespec="microseconds")
+    return precise(datetime.fromisoformat(as_of) + timedelta(microseconds=1))

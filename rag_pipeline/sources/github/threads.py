@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from rag_pipeline.sources.github.references import closes, mentions
-from rag_pipeline.sources.github.resources import Body, instant
+from rag_pipeline.sources.github.resources import Body, instant, precise
 from rag_pipeline.sources.github.store import Store
 
 _PLACES = {"issue": "issues", "pull_request": "pull", "discussion": "discussions"}
+_OTHER = {"issue": "pull_request", "pull_request": "issue"}
 _ENTRIES = {
     "issue": ("comment",),
     "pull_request": ("comment", "review", "review_comment"),
@@ -41,6 +43,11 @@ class Identity:
     html_url: str
     """Of its page, without a slash at the end."""
 
+    @property
+    def host(self) -> str:
+        """Of GitHub's pages."""
+        return urlsplit(self.html_url).netloc
+
 
 def kind_of(issue: Mapping[str, Any]) -> str:
     """`issue` or `pull_request`."""
@@ -55,6 +62,10 @@ def settle(store: Store, kind: str, number: int, *, identity: Identity, now: dat
     entries: list[dict[str, Any]] = thread["entries"]
     changed = max([thread["updated_at"], *(entry["updated_at"] for entry in entries)])
     content = json.dumps(thread, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    former = store.thread(_OTHER.get(kind, ""), number)
+    if former and not former.deleted:
+        # GitHub's API can make a pull request of an issue; it keeps its number.
+        _tombstone(store, former.kind, number, now=now)
     return store.settle(
         kind, number, digest=_digest(content), changed_at=changed or instant(now.timestamp()), as_of=now, deleted=False,
         content=content,
@@ -62,12 +73,13 @@ def settle(store: Store, kind: str, number: int, *, identity: Identity, now: dat
 
 
 def bury(store: Store, kind: str, number: int, *, now: datetime) -> bool:
-    """Keep that a thread is gone, known or not; whether it was there."""
-    head = {"pull_request": "issue"}.get(kind, kind)
-    store.delete(head, number, number=number, at=instant(now.timestamp()))
-    return store.settle(
-        kind, number, digest="", changed_at=instant(now.timestamp()), as_of=now, deleted=True, content=b""
-    )
+    """Keep that a thread is gone with all that was said in it, known or not; whether that was news."""
+    head, at = {"pull_request": "issue"}.get(kind, kind), precise(now)
+    for entry_kind in _ENTRIES[kind]:
+        for id_ in store.living_of(entry_kind, number):
+            store.delete(entry_kind, id_, number=number, at=at)
+    store.delete(head, number, number=number, at=at)
+    return _tombstone(store, kind, number, now=now)
 
 
 def assemble(store: Store, kind: str, number: int, *, identity: Identity) -> dict[str, Any] | None:
@@ -91,8 +103,15 @@ def assemble(store: Store, kind: str, number: int, *, identity: Identity) -> dic
         thread |= _pull_fields(store, number, thread, identity)
     texts = [str(head["body"]), *(str(entry["body"]) for entry in entries)]
     own = {str(thread["reference"]), *thread.get("closes", ())}
-    thread["links"] = [link for link in mentions(texts, repository=identity.full_name) if link not in own]
+    found = mentions(texts, repository=identity.full_name, host=identity.host)
+    thread["links"] = [link for link in found if link not in own]
     return thread
+
+
+def _tombstone(store: Store, kind: str, number: int, *, now: datetime) -> bool:
+    return store.settle(
+        kind, number, digest="", changed_at=instant(now.timestamp()), as_of=now, deleted=True, content=b""
+    )
 
 
 def _reference(kind: str, number: int, head: Body, identity: Identity) -> str:
@@ -103,6 +122,8 @@ def _entries(store: Store, kind: str, number: int) -> Iterator[dict[str, Any]]:
     for entry_kind in _ENTRIES[kind]:
         kept = (*_SAID, *_MORE.get(entry_kind, ()))
         for id_, body in store.bodies(entry_kind, number):
+            if body.get("verdict") == "pending":
+                continue  # GitHub shows the token's owner reviews that are still drafts.
             entry = {key: value for key, value in body.items() if key in kept}
             yield entry | {"id": id_, "type": "comment" if entry_kind == "discussion_comment" else entry_kind}
 
@@ -119,7 +140,7 @@ def _pull_fields(store: Store, number: int, thread: Mapping[str, Any], identity:
         "base": pull.get("base") or {"ref": "", "sha": "", "repository": None},
         "head": pull.get("head") or {"ref": "", "sha": "", "repository": None},
         "files": files.get("files") or [],
-        "closes": closes(str(thread["body"]), repository=identity.full_name),
+        "closes": closes(str(thread["body"]), repository=identity.full_name, host=identity.host),
     }
 
 
