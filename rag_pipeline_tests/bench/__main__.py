@@ -12,12 +12,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rag_pipeline.cli.console import err
+from rag_pipeline_tests.bench.github import bench_github
 from rag_pipeline_tests.bench.orders import bench_orders
 from rag_pipeline_tests.bench.process import CommandFailed
 from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
 
-BENCHMARKS: dict[str, Callable[..., None]] = {"refresh": bench_refresh, "orders": bench_orders}
+BENCHMARKS: dict[str, Callable[..., None]] = {
+    "refresh": bench_refresh,
+    "orders": bench_orders,
+    "github": bench_github,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

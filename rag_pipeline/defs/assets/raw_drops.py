@@ -1,6 +1,7 @@
 """The raw asset of drops: what webhooks and people dropped into the inbox."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import dagster as dg
 
@@ -9,6 +10,9 @@ from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results,
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
+
+DROPS_UNTIL = "rag/drops_until"
+"""Tag of a run that takes only what had been dropped by this moment."""
 
 
 def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
@@ -27,9 +31,11 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     def raw_webhook_drops(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_drops"):
+            until = context.run.tags.get(DROPS_UNTIL)
             report = read_drops(
-                pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context)
-            )
+                pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
+                until=datetime.fromisoformat(until) if until else None,
+            )  # fmt: skip
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report
@@ -50,6 +56,8 @@ def _metadata(report: DropsReport) -> Metadata:
         "size": dg.MetadataValue.text(size(report.bytes)),
         "preview": items_preview(report.preview[STAGE]),
     }
+    if report.pushed:
+        metadata["pushed"] = dg.MetadataValue.text(", ".join(sorted(report.pushed)))
     if report.events:
         metadata["deliveries"] = table(("event", "deliveries"), report.events.most_common())
     if report.ignored:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
+from rag_pipeline.defs.assets.raw_drops import DROPS_UNTIL
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.sources.drops.peek import Batch, peek
 
@@ -58,6 +59,9 @@ def _request(batch: Batch, attempt: int, now: datetime) -> dg.RunRequest:
     key = f"{batch.key}-{attempt}"
     selection = [dg.AssetKey(name) for name in assets]
     tags = {_MARK: str(len(batch.ids))}
+    if batch.until:
+        # A push that comes in now needs another run than this one.
+        tags[DROPS_UNTIL] = batch.until.isoformat()
     if first == today:
         return dg.RunRequest(run_key=key, partition_key=today.isoformat(), asset_selection=selection, tags=tags)
     tags |= {

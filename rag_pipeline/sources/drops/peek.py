@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from rag_pipeline.errors import ItemError
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
-from rag_pipeline.sources.drops.parse import parse_drop
-from rag_pipeline.sources.drops.stage import inbox_of
+from rag_pipeline.sources.drops.parse import Delivery, parse_drop
+from rag_pipeline.sources.drops.routing import changes_files, repositories_of
+from rag_pipeline.sources.drops.stage import batch_of, inbox_of
 from rag_pipeline.sources.github.deliveries import interpret
 from rag_pipeline.sources.github.resources import instant
 
-_MAX_PUSH_BYTES = 4_000_000
+_MAX_UNNAMED_BYTES = 4_000_000  # a push under another name than the receiver gives it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,10 @@ class Batch:
     """Of deliveries, or names of files; with size and time, so that a file dropped again is another drop."""
     waiting: int
     """All drops in the inbox."""
+    until: datetime | None = None
+    """When the newest of them was written; None: there are none."""
     pushed_since: date | None = None
-    """The day of the oldest commit of pushes among them; None: nothing was pushed."""
+    """The day of the oldest commit of pushes to indexed branches among them; None: nothing was pushed."""
 
     @property
     def key(self) -> str:
@@ -39,25 +41,36 @@ def peek(settings: Settings, *, now: datetime) -> Batch:
     """The next batch."""
     inbox = inbox_of(settings)
     waiting = inbox.waiting(now=now, settle_s=settings.drops.settle_s)
-    files = waiting[: settings.drops.max_batch]
+    files = batch_of(waiting, settings)
     days = [day for file in files if (day := _pushed_since(inbox, file, settings, now=now))]
     return Batch(
         ids=[f"{file.name} {file.size} {file.modified_at.timestamp():.6f}" for file in files], waiting=len(waiting),
+        until=max((file.modified_at for file in files), default=None),
         pushed_since=max(min(days), settings.first_day) if days else None,
     )  # fmt: skip
 
 
 def _pushed_since(inbox: Inbox, file: DropFile, settings: Settings, *, now: datetime) -> date | None:
-    if not file.name.endswith(".json") or file.size > _MAX_PUSH_BYTES or not settings.git_repositories:
+    is_named = file.name.startswith("push.")
+    limit = settings.drops.max_drop_bytes if is_named else _MAX_UNNAMED_BYTES
+    if not file.name.endswith(".json") or file.size > limit or not settings.git_repositories:
         return None
     try:
-        content = inbox.read(file.name, max_bytes=_MAX_PUSH_BYTES)
-        if not file.name.startswith("push.") and b'"push"' not in content:
+        content = inbox.read(file.name, max_bytes=limit)
+        if not is_named and b'"push"' not in content:
             return None
         parsed = parse_drop(file.name, content, modified_at=file.modified_at, now=now, tenant=settings.tenant)
         if parsed is None or parsed.delivery is None or parsed.delivery.event != "push":
             return None
-        received_at = instant(parsed.delivery.received_at.timestamp())
-        return interpret("push", parsed.delivery.payload, received_at=received_at).first_day
-    except (ItemError, OSError):
-        return None  # The run will say what is wrong with it.
+        return _first_day(parsed.delivery, settings)
+    except Exception:
+        # Whatever is wrong with it, the run will say so.
+        return None
+
+
+def _first_day(delivery: Delivery, settings: Settings) -> date | None:
+    touch = interpret("push", delivery.payload, received_at=instant(delivery.received_at.timestamp()))
+    if touch.repository is None:
+        return None
+    about = repositories_of(settings, touch.repository)
+    return touch.first_day if any(changes_files(repository, touch, delivery) for repository in about) else None

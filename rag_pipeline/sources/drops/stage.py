@@ -21,18 +21,19 @@ from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem, age_of
 from rag_pipeline.progress import Progress
-from rag_pipeline.settings import Repository, Settings, repository_name
+from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
+from rag_pipeline.sources.drops.routing import changes_files, repositories_of
 from rag_pipeline.sources.github.apply import ApplyReport, apply_touches
 from rag_pipeline.sources.github.deliveries import Touch, interpret
 from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.resources import instant
 from rag_pipeline.sources.github.stage import Access, client_of, item_of
-from rag_pipeline.sources.github.threads import Identity
 from rag_pipeline.sources.raw_parts import PartsReport, write_part
 
 STAGE = "raw_webhook_drops"
+_MAX_BATCH_BYTES = 64 << 20
 _Touches: TypeAlias = list[tuple[Touch, datetime]]
 
 
@@ -63,10 +64,26 @@ def inbox_of(settings: Settings) -> Inbox:
     return Inbox(settings.inbox_url)
 
 
-def read_drops(settings: Settings, lake: Lake, days: DayRange, *, access: Access, progress: Progress) -> DropsReport:
+def batch_of(waiting: Sequence[DropFile], settings: Settings, *, until: datetime | None = None) -> list[DropFile]:
+    """What one run takes: the oldest drops, none that was written after `until`, and only as many as memory likes."""
+    batch: list[DropFile] = []
+    held = 0
+    for file in waiting[: settings.drops.max_batch]:
+        held += file.size
+        if batch and held > _MAX_BATCH_BYTES:
+            break
+        if until is None or file.modified_at <= until:
+            batch.append(file)
+    return batch
+
+
+def read_drops(
+    settings: Settings, lake: Lake, days: DayRange, *, access: Access, progress: Progress, until: datetime | None = None
+) -> DropsReport:
     """Take what waits in the inbox, if today is among these days: a drop belongs to the day it is taken in.
 
-    A malformed drop goes to `rejected/` beside its reason and stops nothing.
+    With `until`, only what had been written by then: whoever launched the run knew of no more, and chose by that what
+    the run refreshes. A malformed drop goes to `rejected/` beside its reason and stops nothing.
     """
     report = DropsReport()
     now = access.clock()
@@ -75,7 +92,7 @@ def read_drops(settings: Settings, lake: Lake, days: DayRange, *, access: Access
     settings.home.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.home / "inbox.lock"):
         intake = _Intake(settings, lake, report, access=access, now=now)
-        intake.take(progress)
+        intake.take(progress, until=until)
     return report
 
 
@@ -93,9 +110,9 @@ class _Intake:
         self._touches: dict[tuple[str, str], _Touches] = defaultdict(list)
         self._done: list[tuple[DropFile, Parsed]] = []
 
-    def take(self, progress: Progress) -> None:
+    def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
-        batch = waiting[: self._settings.drops.max_batch]
+        batch = batch_of(waiting, self._settings, until=until)
         for done, file in enumerate(batch, start=1):
             self._read(file)
             progress(STAGE, done=done, total=len(batch), unit="drops")
@@ -157,35 +174,23 @@ class _Intake:
             self._report.ignored[touch.ignored] += 1
             return
         assert touch.repository is not None
-        repositories = self._repositories(touch.repository)
+        repositories = repositories_of(self._settings, touch.repository)
         if not repositories:
             self._report.ignored[f"repository {touch.repository.full_name} is not configured"] += 1
             return
         self._report.events[delivery.event] += 1
         for repository in repositories:
-            self._take_touch(repository, touch, delivery)
+            if changes_files(repository, touch, delivery):
+                self._report.pushed.add(repository.name)
+            self._touch(repository, touch, delivery)
         if touch.moved_to:
             identity, number = touch.moved_to
-            for repository in self._repositories(identity):
-                moved = Touch(repository=identity, kind="issue", number=number)
-                self._take_touch(repository, moved, delivery)
+            for repository in repositories_of(self._settings, identity):
+                self._touch(repository, Touch(repository=identity, kind="issue", number=number), delivery)
 
-    def _take_touch(self, repository: Repository, touch: Touch, delivery: Delivery) -> None:
-        if touch.kind == "push":
-            if repository.source and touch.branch in (repository.branch, _default_branch(delivery)):
-                self._report.pushed.add(repository.name)
-        elif repository.github:
+    def _touch(self, repository: Repository, touch: Touch, delivery: Delivery) -> None:
+        if repository.github and touch.kind != "push":
             self._touches[repository.tenant, repository.name].append((touch, delivery.received_at))
-
-    def _repositories(self, identity: Identity) -> list[Repository]:
-        """The configured repositories that are this one: by GitHub's number, else by name."""
-        return [r for r in self._settings.repositories if self._is_same(r, identity)]
-
-    def _is_same(self, repository: Repository, identity: Identity) -> bool:
-        if repository.github and (known := GitHubMirror(self._settings, repository).id) is not None:
-            return known == identity.id
-        names = {repository.github, repository_name(repository.source) if repository.source else ""}
-        return identity.full_name.lower() in {name.lower() for name in names}
 
     def _apply(self) -> None:
         for repository in self._settings.github_repositories:
@@ -232,8 +237,3 @@ def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[Sourc
 def _identity(item: SourceItem) -> tuple[str, str]:
     return item.source_type, item.source_id
 
-
-def _default_branch(delivery: Delivery) -> str:
-    about = delivery.payload.get("repository")
-    branch = about.get("default_branch") if isinstance(about, dict) else None
-    return branch if isinstance(branch, str) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, TransientError
@@ -11,7 +11,7 @@ from rag_pipeline.sources.github.client import GitHubClient
 from rag_pipeline.sources.github.deliveries import Touch
 from rag_pipeline.sources.github.fetch import fetch, fetch_threads
 from rag_pipeline.sources.github.mirror import GitHubMirror
-from rag_pipeline.sources.github.resources import instant
+from rag_pipeline.sources.github.resources import precise
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import bury, settle
 
@@ -50,7 +50,9 @@ def apply_touches(
         for touch, received_at in sorted(touches, key=lambda entry: entry[1]):
             with store.transaction():
                 _keep(store, touch, received_at, report, now=now)
-    asked = sorted({number for kind, number in report.threads if kind in _LISTED})
+    # What is gone needs no answer; GitHub's may lag behind what it has just told.
+    gone = {touch.number for touch, _ in touches if touch.thread_gone}
+    asked = sorted({number for kind, number in report.threads if kind in _LISTED} - gone)
     if client is not None and asked:
         try:
             _read(mirror, client, asked, now=now)
@@ -77,7 +79,7 @@ def _read(mirror: GitHubMirror, client: GitHubClient, numbers: Sequence[int], *,
         fetch_threads(mirror, client, numbers, now=now)
         return
     with mirror.locked(), mirror.open() as store:
-        store.touch("thread", numbers)
+        store.touch(*numbers)
     report = fetch(mirror, client, now=now)
     if report.stopped:
         raise TransientError(report.stopped)
@@ -85,17 +87,18 @@ def _read(mirror: GitHubMirror, client: GitHubClient, numbers: Sequence[int], *,
 
 def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport, *, now: datetime) -> None:
     report.threads.add((touch.kind, touch.number))
-    at = instant(received_at.timestamp())
+    at = precise(received_at)
     if touch.thread_gone:
         bury(store, touch.kind, touch.number, now=now)
-        store.done("thread", touch.number)
+        store.done(touch.number)
         return
+    changed = False
     for resource in touch.resources:
         if resource.kind == "issue" and resource.body["comments"] is None:
-            known = store.body("issue", resource.number)
-            resource.body["comments"] = known["comments"] if known else None
-        if store.put(resource, seen_at=at, newer_only=True) and touch.kind in _LISTED:
-            store.touch("thread", [resource.number])
+            known = store.body("issue", resource.number) or {}
+            resource = replace(resource, body=resource.body | {"comments": known.get("comments")})
+        changed |= store.put(resource, seen_at=at, newer_only=True)
     for kind, id_ in touch.gone:
-        if store.delete(kind, id_, number=touch.number, at=at) and touch.kind in _LISTED:
-            store.touch("thread", [touch.number])
+        changed |= store.delete(kind, id_, number=touch.number, at=at)
+    if changed and touch.kind in _LISTED:
+        store.touch(touch.number)

@@ -104,7 +104,7 @@ def _pull_request(payload: _Payload, received_at: str) -> Touch:
 
 def _pull_request_review(payload: _Payload, received_at: str) -> Touch:
     touch = _pull_request(payload, received_at)
-    version = max(instant(_mapping(payload.get("pull_request")).get("updated_at")), received_at)
+    version = touch.resources[0].version
     review = resources.review(payload.get("review"), number=touch.number, version=version)
     return replace(touch, resources=(*_complete(touch.resources), review))
 

@@ -7,7 +7,7 @@ next one goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from rag_pipeline.errors import PermanentError, QuotaExhausted, ResourceGone, TransientError
@@ -18,6 +18,7 @@ from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import Identity, bury, kind_of, settle
 
+_SAID = ("comment", "review", "review_comment")
 _MOST_FAILURES = 3
 """Of threads in a row, for reasons that may pass by themselves: more mean that it is not the thread's fault."""
 
@@ -57,27 +58,15 @@ def fetch_threads(mirror: GitHubMirror, client: GitHubClient, numbers: Iterable[
         with mirror.open() as store:
             reader = Reader(store, client, repository=identity.full_name, now=now, report=report)
             update = ThreadUpdate(reader, identity, now=now)
-            try:
-                for number in sorted(set(numbers)):
-                    update.read_whole(number)
-            finally:
-                note_problems(store, report)
+            for number in sorted(set(numbers)):
+                update.read_whole(number)
     return report
 
 
 def note_outcome(store: Store, report: FetchReport) -> None:
     """Keep how the reading ended, for whoever looks at the mirror next."""
     report.waiting = len(store.touched())
-    with store.transaction():
-        store.set_note("stopped", report.stopped or None)
-        note_problems(store, report)
-
-
-def note_problems(store: Store, report: FetchReport) -> None:
-    """Keep what could not be used, until it can."""
-    with store.transaction():
-        for name, reason in report.malformed:
-            store.set_problem(name, reason)
+    store.set_note("stopped", report.stopped or None)
 
 
 class ThreadUpdate:
@@ -93,25 +82,166 @@ class ThreadUpdate:
         """Read what the touched threads lack, and settle them: issues first, which mostly lack nothing."""
         self._follow_rename()
         touched = self._store.touched()
-        pulls = [number for number in touched if (self._store.body("issue", number) or {}).get("is_pull_request")]
+        pulls = [number for number in touched if self._head(number).get("is_pull_request")]
         failures = 0
         for number in [*(number for number in touched if number not in set(pulls)), *pulls]:
-            failures = 0 if self.attempt(number, self._finish) else failures + 1
+            failure = self.attempt(number, self._finish)
+            failures = failures + 1 if isinstance(failure, TransientError) else 0
             if failures == _MOST_FAILURES:
-                raise TransientError(f"{failures} threads in a row could not be read: {self._reader.report.malformed[-1][1]}")
+                raise TransientError(f"{failures} threads in a row could not be read: {failure}")
 
-    def attempt(self, number: int, read: Callable[[int], None]) -> bool:
-        """Read something of a thread; whether that worked. Why it did not is noted, unless it ends all reading."""
+    def attempt(self, number: int, read: Callable[[int], None]) -> Exception | None:
+        """Read something of a thread; what went wrong is noted and given back, unless it ends all reading."""
         try:
             read(number)
-        except ResourceGone as error:
-            if self.exists(number):
-                self._reader.report.malformed.append((f"thread {number}", str(error)))
-            else:
-                self.bury(number)
         except QuotaExhausted:
             raise
         except (TransientError, PermanentError) as error:
-            self._reader.report.malformed.append((f"thread {number}", str(error)))
-            return isinstance(error, PermanentError)
-        return True
+            if isinstance(error, ResourceGone) and not self.exists(number):
+                self.bury(number)
+                return None
+            self._reader.note_problem(f"thread {number}", error)
+            return error
+        return None
+
+    def read_whole(self, number: int) -> None:
+        """Everything of one thread, from the API; one that is gone is buried."""
+        page = self._head_page(number)
+        if page is None:
+            self.bury(number)
+            return
+        head = resources.issue(page.data)
+        with self._store.transaction():
+            self._reader.keep(head)
+            self._store.touch(number)
+        if head.body["comments"] != 0 or self._store.living_of("comment", number):
+            self._read_comments(number, said=head.body["comments"])
+        if head.body["is_pull_request"]:
+            self._finish_pull(number, whole=True)
+        else:
+            self._settle("issue", number)
+
+    def bury(self, number: int) -> None:
+        """A thread is gone."""
+        known = [kind for kind in ("issue", "pull_request") if self._store.thread(kind, number)]
+        with self._store.transaction():
+            for kind in known or [kind_of(self._head(number))]:
+                self._reader.report.removed += bury(self._store, kind, number, now=self._now)
+            self._store.done(number)
+
+    def exists(self, number: int) -> bool:
+        """Whether GitHub still has this issue or pull request here."""
+        return self._head_page(number) is not None
+
+    def read_reviews(self, number: int) -> None:
+        """All reviews of a pull request; those that are no longer listed are gone."""
+        version, path = str(self._head(number).get("updated_at", "")), f"/pulls/{number}/reviews"
+        self._reader.read_of_thread(
+            path, kind="review", number=number, single=path,
+            read=lambda data: resources.review(data, number=number, version=version),
+        )  # fmt: skip
+
+    def _follow_rename(self) -> None:
+        """Bring the repository's new name into the threads that show the former one; nothing is asked for."""
+        shown = f"{self._identity.full_name} {self._identity.html_url}"
+        if self._store.note("shown_as") == shown:
+            return
+        waiting = set(self._store.touched())
+        with self._store.transaction():
+            for thread in self._store.threads():
+                if not thread.deleted and thread.number not in waiting:
+                    self._settle(thread.kind, thread.number)
+            self._store.set_note("shown_as", shown)
+
+    def _finish(self, number: int) -> None:
+        head = self._head(number)
+        if head.get("is_pull_request"):
+            self._finish_pull(number)
+        elif head:
+            self._count_comments(number, head)
+            self._settle("issue", number)
+        elif self._store.is_deleted("issue", number) or not any(self._store.living_of(k, number) for k in _SAID):
+            self._store.done(number)
+        # Else something was said in a thread that is not known yet: it waits for it.
+
+    def _finish_pull(self, number: int, *, whole: bool = False) -> None:
+        """Read what a pull request lacks, or with `whole` what may have changed, and settle it."""
+        said = None
+        if whole or self._store.body("pull", number) is None:  # It may have been opened after the listing was read.
+            said = self._read_pull(number)
+        if not whole:
+            self._count_comments(number, self._head(number))
+        known = self._store.thread("pull_request", number)
+        has_remarks = bool(self._store.living_of("review_comment", number))
+        # Nothing else tells that one was deleted.
+        if (whole and said != 0) or (known and (known.deleted or has_remarks)):
+            self._read_review_comments(number, said=said)
+        self.read_reviews(number)
+        self._read_files(number)
+        self._settle("pull_request", number)
+
+    def _count_comments(self, number: int, head: resources.Body) -> None:
+        """GitHub says how many comments there are: another number than we know means that one was deleted."""
+        said = head.get("comments")
+        if isinstance(said, int) and said != len(self._store.living_of("comment", number)):
+            self._read_comments(number, said=said)
+
+    def _read_comments(self, number: int, *, said: object) -> None:
+        self._reader.read_of_thread(
+            f"/issues/{number}/comments", kind="comment", number=number, single="/issues/comments", said=said,
+            read=lambda data: resources.comment(data, number=number),
+        )  # fmt: skip
+
+    def _read_review_comments(self, number: int, *, said: object) -> None:
+        self._reader.read_of_thread(
+            f"/pulls/{number}/comments", kind="review_comment", number=number, single="/pulls/comments", said=said,
+            read=lambda data: resources.review_comment(data, number=number),
+        )  # fmt: skip
+
+    def _read_pull(self, number: int) -> object:
+        """What a pull request has beyond an issue; how many review comments GitHub says that it has."""
+        data = self._reader.client.get(self._path(f"/pulls/{number}")).data
+        self._reader.keep(resources.pull(data))
+        return _mapping(data).get("review_comments")
+
+    def _read_files(self, number: int) -> None:
+        """The list of files, when the head or the base is another one than it was read for."""
+        pull, known = self._store.body("pull", number) or {}, self._store.body("files", number)
+        head, base = str(_mapping(pull.get("head")).get("sha", "")), str(_mapping(pull.get("base")).get("ref", ""))
+        if known is not None and (known.get("head"), known.get("base")) == (head, base):
+            return
+        try:
+            self._reader.read_files(number, head=head, base=base)
+        except ResourceGone:
+            raise
+        except PermanentError as error:
+            # GitHub refuses to list the files of some very large changes; the conversation is worth having without.
+            self._reader.note_problem(f"files {number}", error)
+
+    def _settle(self, kind: str, number: int) -> None:
+        with self._store.transaction():
+            self._reader.report.settled += settle(self._store, kind, number, identity=self._identity, now=self._now)
+            self._store.done(number)
+            self._store.clear_problem(f"thread {number}")
+
+    def _head(self, number: int) -> resources.Body:
+        return self._store.body("issue", number) or {}
+
+    def _head_page(self, number: int) -> Page | None:
+        """The issue's answer; None when it was deleted, transferred or made a discussion."""
+        try:
+            page = self._reader.client.get(self._path(f"/issues/{number}"))
+        except ResourceGone:
+            return None
+        about, identity = _mapping(page.data), self._identity
+        where = str(about.get("repository_url", "")).lower()
+        # A repository that is renamed while it is read redirects to its number, a transferred issue to another one's.
+        is_here = where.endswith(f"/repos/{identity.full_name.lower()}") or f"/repositories/{identity.id}/" in page.url
+        return page if about.get("number") == number and (is_here or not where) else None
+
+    def _path(self, path: str) -> str:
+        return f"/repos/{self._identity.full_name}{path}"
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from rag_pipeline.errors import ItemError, ResourceGone, TransientError
@@ -17,6 +17,8 @@ from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.client import GitHubClient, Page
 from rag_pipeline.sources.github.resources import EPOCH, Resource, instant, moment, precise
 from rag_pipeline.sources.github.store import RememberedPage, Store
+
+T = TypeVar("T")
 
 PER_PAGE = 100
 # GitHub answers no page of a repository's comments beyond the 400th; so many can be asked for by time only.
@@ -204,8 +206,9 @@ class Reader:
         return ids
 
     def read_of_thread(
-        self, path: str, *, kind: str, number: int, read: Callable[[Any], Resource], single: str, said: int | None = None
-    ) -> None:
+        self, path: str, *, kind: str, number: int, read: Callable[[Any], Resource], single: str,
+        said: object = None,
+    ) -> None:  # fmt: skip
         """Keep all of one thread's comments or reviews, and find those that are gone.
 
         Args:
@@ -230,18 +233,21 @@ class Reader:
                 self.remove(kind, id_, number=number)
             self.store.forget_pages(name, keep=asked)
 
-    def read_files(self, number: int, head: Mapping[str, Any], base: Mapping[str, Any]) -> None:
-        """Keep the list of files that a pull request changes."""
+    def read_files(self, number: int, *, head: str, base: str) -> None:
+        """Keep the list of files that a pull request changes, as they are between these commits."""
         files = []
         url: str | None = f"/repos/{self.repository}/pulls/{number}/files?per_page={PER_PAGE}"
         while url is not None:
             page = self.client.get(url)
             self.report.pages += 1
-            files += [resources.changed_file(entry) for entry in _entries(page)]
+            files += self._read_entries(page, resources.changed_file, kind="file")
             url = page.next
-        body: resources.Body = {"files": files, "head": str(head.get("sha", "")), "base": str(base.get("ref", ""))}
-        # Of two lists the one read last is right, whatever the clock says: they all have the same version.
-        self.store.put(Resource(kind="files", id=number, number=number, version="", body=body), seen_at=self.seen_at)
+        body: resources.Body = {"files": files, "head": head, "base": base}
+        with self.store.transaction():
+            # Of two lists the one read last is right, whatever the clock says: they all have the same version.
+            listed = Resource(kind="files", id=number, number=number, version="", body=body)
+            self.store.put(listed, seen_at=self.seen_at)
+            self.store.clear_problem(f"files {number}")
 
     def exists(self, path: str) -> bool:
         """Whether GitHub has what this path of the repository names."""
@@ -265,6 +271,11 @@ class Reader:
             self.store.touch(number)
         return was_there
 
+    def note_problem(self, name: str, error: Exception) -> None:
+        """Keep what could not be used, until it can."""
+        self.report.malformed.append((name, str(error)))
+        self.store.set_problem(name, str(error))
+
     def _get(self, url: str) -> _Answer:
         """One page, conditionally when it is remembered."""
         known = self.store.page(url)
@@ -285,12 +296,7 @@ class Reader:
         if answer.page.status == 304 and answer.known is not None:
             ids = answer.known.ids
             return _Held(ids=ids, versions=self.store.versions(listing.kind, ids), next=answer.known.next)
-        found = []
-        for entry in _entries(answer.page):
-            try:
-                found.append(listing.read(entry))
-            except ItemError as error:
-                self.report.malformed.append((_name(listing, entry), str(error)))
+        found = self._read_entries(answer.page, listing.read, kind=listing.kind)
         problems = {problem for problem, _ in self.store.problems()}
         for resource in found:
             self.keep(resource)
@@ -302,6 +308,18 @@ class Reader:
                 answer.asked, listing=name, etag=answer.page.etag, next_url=held.next, kind=listing.kind, ids=held.ids
             )
         return held
+
+    def _read_entries(self, page: Page, read: Callable[[Any], T], *, kind: str) -> list[T]:
+        if not isinstance(page.data, list):
+            raise TransientError(f"{page.url} should be a list, but GitHub sent {type(page.data).__name__}: try again")
+        found = []
+        for entry in page.data:
+            try:
+                found.append(read(entry))
+            except ItemError as error:
+                id_ = entry.get("id") if isinstance(entry, dict) else None
+                self.note_problem(f"{kind} {id_ if isinstance(id_, int) else '?'}", error)
+        return found
 
     def _address(self, listing: Listing, **params: str | None) -> str:
         chosen = {key: value for key, value in {**listing.params, **params}.items() if value}
@@ -318,14 +336,3 @@ def _step(since: str | None, held: _Held) -> tuple[str | None, str | None]:
     if in_order and reached > (since or EPOCH):
         return reached, None
     return since, held.next
-
-
-def _name(listing: Listing, entry: Any) -> str:
-    id_ = entry.get("id") if isinstance(entry, dict) else None
-    return f"{listing.kind} {id_ if isinstance(id_, int) else '?'}"
-
-
-def _entries(page: Page) -> list[Any]:
-    if not isinstance(page.data, list):
-        raise TransientError(f"{page.url} should be a list, but GitHub sent {type(page.data).__name__}: try again")
-    return page.data

@@ -113,16 +113,9 @@ class GitHubMirror:
             temporary.write_text(json.dumps({"id": identity.id, "name": self.repository.github}), encoding="utf-8")
             temporary.replace(self._alias)
         with Store(self._path(identity.id)) as store, store.transaction():
-            renamed = store.note("full_name") not in (None, identity.full_name) or store.note("html_url") not in (
-                None,
-                identity.html_url,
-            )
             store.set_note("id", str(identity.id))
             store.set_note("full_name", identity.full_name)
             store.set_note("html_url", identity.html_url)
-            if renamed:
-                # Their links and references have changed.
-                store.touch("thread", {thread.number for thread in store.threads() if not thread.deleted})
 
     def _repository_page(self, client: GitHubClient, known: int | None) -> Page:
         try:

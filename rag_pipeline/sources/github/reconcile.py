@@ -7,11 +7,11 @@ removed. A listing that lacks too much is not believed at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rag_pipeline.errors import QuotaExhausted, ResourceGone, TransientError
+from rag_pipeline.errors import QuotaExhausted, TransientError
 from rag_pipeline.settings import GitHub
 from rag_pipeline.sources.github.client import GitHubClient
 from rag_pipeline.sources.github.fetch import ThreadUpdate, note_outcome
@@ -91,33 +91,45 @@ class _Comparison:
         self._store.clear_problems()
         # Known before the first page is asked for: what is created meanwhile cannot be missed.
         known = {kind: self._store.living(kind) for kind in ("issue", "comment", "review_comment")}
-        strangers = {number: kind for kind, number in indexed if number not in known["issue"]}
-        missing: dict[str, list[int]] = {}
-        for listing in (ISSUES, COMMENTS, REVIEW_COMMENTS):
-            listed = self._reader.read_all(listing)
-            self._report.listed[listing.kind] = len(listed)
-            candidates = {*known[listing.kind], *(strangers if listing is ISSUES else ())} - listed
-            if self._is_believed(listing, candidates, len(known[listing.kind]), limits=limits, confirmed=confirmed):
-                missing[listing.kind] = sorted(candidates)
+        strangers = self._strangers(indexed, known["issue"])
+        listed = {listing.kind: self._reader.read_all(listing) for listing in (ISSUES, COMMENTS, REVIEW_COMMENTS)}
+        self._report.listed = {kind: len(ids) for kind, ids in listed.items()}
         self._reader.read_all(PULLS)
-        self._remove_threads(missing.get("issue", ()), strangers)
-        gone = set(self._report.removed_threads)
+        missing = {*known["issue"], *strangers} - listed["issue"]
+        if self._is_believed("issue", missing, len(known["issue"]), limits=limits, confirmed=confirmed):
+            self._remove_threads(sorted(missing), strangers)
         for listing in (COMMENTS, REVIEW_COMMENTS):
-            ids = [id_ for id_ in missing.get(listing.kind, ()) if known[listing.kind][id_] not in gone]
-            self._remove_comments(listing, ids)
-        self._update.finish(self._store.touched("thread"))
+            # Those of a thread that is missing too stay or go with it.
+            numbers = {id_: number for id_, number in known[listing.kind].items() if number not in missing}
+            lacking = numbers.keys() - listed[listing.kind]
+            if self._is_believed(listing.kind, lacking, len(numbers), limits=limits, confirmed=confirmed):
+                self._remove_comments(listing, {id_: numbers[id_] for id_ in sorted(lacking)})
+        self._update.finish()
         self._sweep_reviews()
 
-    def _is_believed(
-        self, listing: Listing, candidates: Collection[int], known: int, *, limits: GitHub, confirmed: bool
-    ) -> bool:
-        many = len(candidates) > limits.max_removed_items and len(candidates) > limits.max_removed_share * max(known, 1)
+    def _strangers(self, indexed: Collection[tuple[str, int]], known: Collection[int]) -> dict[int, str]:
+        """Kind by number of the threads that the index shows and the mirror does not."""
+        strangers = {}
+        for kind, number in indexed:
+            if number in known:
+                continue
+            thread = self._store.thread(kind, number)
+            if thread is None or not thread.deleted:
+                strangers[number] = kind
+            else:
+                # The index was not told that it is gone, or has forgotten.
+                with self._store.transaction():
+                    bury(self._store, kind, number, now=self._reader.now, again=True)
+        return strangers
+
+    def _is_believed(self, kind: str, missing: Collection[int], known: int, *, limits: GitHub, confirmed: bool) -> bool:
+        many = len(missing) > limits.max_removed_items and len(missing) > limits.max_removed_share * max(known, 1)
         if many and not confirmed:
-            self._report.withheld.append(Withheld(kind=listing.kind, missing=len(candidates), known=known))
+            self._report.withheld.append(Withheld(kind=kind, missing=len(missing), known=known))
             return False
         return True
 
-    def _remove_threads(self, numbers: Iterable[int], strangers: dict[int, str]) -> None:
+    def _remove_threads(self, numbers: Iterable[int], strangers: Mapping[int, str]) -> None:
         for number in numbers:
             if self._update.exists(number):
                 continue
@@ -128,23 +140,11 @@ class _Comparison:
                 self._update.bury(number)
             self._report.removed_threads.append(number)
 
-    def _remove_comments(self, listing: Listing, ids: Iterable[int]) -> None:
-        numbers = self._store.living(listing.kind)
-        for id_ in ids:
-            if self._comment_exists(listing, id_):
-                continue
-            number = numbers[id_]
-            with self._store.transaction():
-                if self._store.delete(listing.kind, id_, number=number, at=self._reader.seen_at):
-                    self._report.removed_comments += 1
-                    self._store.touch("thread", [number])
-
-    def _comment_exists(self, listing: Listing, id_: int) -> bool:
-        try:
-            self._reader.client.get(f"/repos/{self._reader.repository}{listing.path}/{id_}")
-        except ResourceGone:
-            return False
-        return True
+    def _remove_comments(self, listing: Listing, numbers: Mapping[int, int]) -> None:
+        for id_, number in numbers.items():
+            if not self._reader.exists(f"{listing.path}/{id_}"):
+                with self._store.transaction():
+                    self._report.removed_comments += self._reader.remove(listing.kind, id_, number=number)
 
     def _sweep_reviews(self) -> None:
         """Reviews have no listing: every pull request is asked, most answer that nothing changed."""
@@ -152,7 +152,7 @@ class _Comparison:
         pulls = sorted(found.number for found in threads if found.kind == "pull_request" and not found.deleted)
         begin = int(self._store.note("swept") or 0)
         for number in [n for n in pulls if n > begin]:
-            self._update.read_reviews(number)
+            self._update.attempt(number, self._update.read_reviews)
             self._store.set_note("swept", str(number))
         self._store.set_note("swept", None)
-        self._update.finish(self._store.touched("thread"))
+        self._update.finish()

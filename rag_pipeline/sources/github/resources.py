@@ -93,8 +93,8 @@ def pull(data: object) -> Resource:
         "draft": bool(about.get("draft")),
         "merged_at": instant(about.get("merged_at")) or None,
         "merge_commit": (_text(about, "merge_commit_sha") or None) if about.get("merged_at") else None,
-        "base": _branch(about.get("base")),
-        "head": _branch(about.get("head")),
+        "base": _branch(about, "base"),
+        "head": _branch(about, "head"),
     }
     return Resource(kind="pull", id=number, number=number, version=_version(about), body=body)
 
@@ -190,7 +190,7 @@ def release(data: object, *, version: str) -> Resource:
     tag = _text(about, "tag_name")
     body: Body = {
         **_opened({**about, "user": about.get("author"), "title": _text(about, "name") or tag}),
-        "state": "open", "state_reason": None, "closed_at": None, "tag": tag,
+        "state": "open", "state_reason": None, "closed_at": None, "tag": tag, "url": _text(about, "html_url"),
         "updated_at": instant(about.get("published_at")) or instant(about.get("created_at")),
     }  # fmt: skip
     return Resource(kind="release", id=id_, number=id_, version=version, body=body)
@@ -198,23 +198,18 @@ def release(data: object, *, version: str) -> Resource:
 
 def _opened(about: Mapping[str, Any]) -> Body:
     """What everything that opens a thread has."""
-    labels = about.get("labels")
-    assignees = about.get("assignees")
-    milestone = about.get("milestone")
     return {
         **_said(about),
         "title": _text(about, "title"),
-        "url": _text(about, "html_url"),
-        "labels": sorted(name for label in _items(labels) if (name := _name(label, "name"))),
-        "assignees": sorted(name for who in _items(assignees) if (name := _name(who, "login"))),
-        "milestone": _text(milestone, "title") or None if isinstance(milestone, Mapping) else None,
+        "labels": sorted(name for label in _items(about.get("labels")) if (name := _name(label, "name"))),
+        "assignees": sorted(name for who in _items(about.get("assignees")) if (name := _name(who, "login"))),
+        "milestone": _text(_object(about.get("milestone")), "title") or None,
     }
 
 
 def _said(about: Mapping[str, Any]) -> Body:
     """What everything that somebody wrote has; a deleted account is `ghost`, as on GitHub's pages."""
-    user = about.get("user")
-    user = user if isinstance(user, Mapping) else {}
+    user = _object(about.get("user"))
     login = _text(user, "login") or "ghost"
     created = instant(about.get("created_at"))
     return {
@@ -225,11 +220,13 @@ def _said(about: Mapping[str, Any]) -> Body:
     }
 
 
-def _branch(data: object) -> Body:
-    about = data if isinstance(data, Mapping) else {}
-    repository = about.get("repo")
-    name = _text(repository, "full_name") if isinstance(repository, Mapping) else ""
-    return {"ref": _text(about, "ref"), "sha": _text(about, "sha"), "repository": name or None}
+def _branch(about: Mapping[str, Any], side: str) -> Body:
+    """`base` or `head`; its repository is "" when it is the pull request's own, whose name may change."""
+    branch, own = _object(about.get(side)), _object(_object(about.get("base")).get("repo"))
+    repository = _object(branch.get("repo"))
+    is_own = repository.get("id") is not None and repository.get("id") == own.get("id")
+    name = "" if is_own else _text(repository, "full_name") or None
+    return {"ref": _text(branch, "ref"), "sha": _text(branch, "sha"), "repository": name}
 
 
 def _anchor(about: Mapping[str, Any], default: str) -> str:
@@ -254,6 +251,10 @@ def _mapping(data: object, what: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise ItemError(f"GitHub sent a {what} that is no JSON object but {type(data).__name__}")
     return data
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _number(about: Mapping[str, Any], key: str, what: str) -> int:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from rag_pipeline.errors import PermanentError
+from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.sources.github.resources import Body, Resource, precise
 
 _FORMAT = "2"
+_MOST_TRIES = 200
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS resources (
@@ -72,7 +74,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = WAL")
+        self._share()
         # A power cut may lose the last pages read, which are then read again; it cannot damage the file.
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(_SCHEMA)
@@ -91,6 +93,16 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    def _share(self) -> None:
+        """Let readers read while somebody writes. That wants a new file for itself, for which SQLite does not wait."""
+        for _ in range(_MOST_TRIES):
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                time.sleep(0.05)
+        raise TransientError("another process has kept the mirror's file locked since it was created: try again")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -72,14 +72,17 @@ def settle(store: Store, kind: str, number: int, *, identity: Identity, now: dat
     )  # fmt: skip
 
 
-def bury(store: Store, kind: str, number: int, *, now: datetime) -> bool:
-    """Keep that a thread is gone with all that was said in it, known or not; whether that was news."""
+def bury(store: Store, kind: str, number: int, *, now: datetime, again: bool = False) -> bool:
+    """Keep that a thread is gone with all that was said in it, known or not; whether that was news.
+
+    With `again` it is news even if it was known, for an index that still shows the thread.
+    """
     head, at = {"pull_request": "issue"}.get(kind, kind), precise(now)
     for entry_kind in _ENTRIES[kind]:
         for id_ in store.living_of(entry_kind, number):
             store.delete(entry_kind, id_, number=number, at=at)
     store.delete(head, number, number=number, at=at)
-    return _tombstone(store, kind, number, now=now)
+    return _tombstone(store, kind, number, now=now, again=again)
 
 
 def assemble(store: Store, kind: str, number: int, *, identity: Identity) -> dict[str, Any] | None:
@@ -108,10 +111,10 @@ def assemble(store: Store, kind: str, number: int, *, identity: Identity) -> dic
     return thread
 
 
-def _tombstone(store: Store, kind: str, number: int, *, now: datetime) -> bool:
-    return store.settle(
-        kind, number, digest="", changed_at=instant(now.timestamp()), as_of=now, deleted=True, content=b""
-    )
+def _tombstone(store: Store, kind: str, number: int, *, now: datetime, again: bool = False) -> bool:
+    at = instant(now.timestamp())
+    digest = at if again else ""
+    return store.settle(kind, number, digest=digest, changed_at=at, as_of=now, deleted=True, content=b"")
 
 
 def _reference(kind: str, number: int, head: Body, identity: Identity) -> str:
@@ -137,11 +140,17 @@ def _pull_fields(store: Store, number: int, thread: Mapping[str, Any], identity:
         "draft": bool(pull.get("draft")),
         "merged_at": merged_at,
         "merge_commit": pull.get("merge_commit"),
-        "base": pull.get("base") or {"ref": "", "sha": "", "repository": None},
-        "head": pull.get("head") or {"ref": "", "sha": "", "repository": None},
+        "base": _branch(pull.get("base"), identity),
+        "head": _branch(pull.get("head"), identity),
         "files": files.get("files") or [],
         "closes": closes(str(thread["body"]), repository=identity.full_name, host=identity.host),
     }
+
+
+def _branch(branch: Mapping[str, Any] | None, identity: Identity) -> Mapping[str, Any]:
+    if not branch:
+        return {"ref": "", "sha": "", "repository": None}
+    return {**branch, "repository": identity.full_name if branch["repository"] == "" else branch["repository"]}
 
 
 def _digest(content: bytes) -> str:

@@ -55,13 +55,13 @@ class Taking:
         os.utime(path, (written, written))
         return path
 
-    def take(self, days: DayRange | None = None) -> DropsReport:
+    def take(self, days: DayRange | None = None, *, until: datetime | None = None) -> DropsReport:
         """One run, a minute after the last one."""
         self.now += timedelta(minutes=1)
         today = self.now.date()
         access = Access(environ=self.environ, clock=lambda: self.now, sleep=lambda seconds: None)
         days = days or DayRange(first=today, last=today)
-        return read_drops(self.settings, self.lake, days, access=access, progress=silent)
+        return read_drops(self.settings, self.lake, days, access=access, progress=silent, until=until)
 
     def items(self, *, tenant: str = "acme", repository: str = "inbox", day: date | None = None) -> list[SourceItem]:
         """What the lake holds of a day, today's if none is named."""

@@ -109,6 +109,21 @@ def test_batches_of_one_day_add_up_and_leave_the_rest_waiting(taking):
     assert len(taking.contents()) == 10
 
 
+def test_large_drops_are_taken_a_few_at_a_time(taking, monkeypatch):
+    monkeypatch.setattr("rag_pipeline.sources.drops.stage._MAX_BATCH_BYTES", 1_000)
+    for number in range(4):
+        taking.drop(f"{number}.txt", "x" * (400 if number else 2_000), seconds_ago=100 - number)
+    assert [taking.take().taken for _ in range(4)] == [1, 2, 1, 0]
+
+
+def test_a_run_takes_only_what_was_there_when_it_was_launched(taking):
+    taking.drop("one.json", record("one"), seconds_ago=60)
+    until = taking.now - timedelta(seconds=60)
+    taking.drop("two.json", record("two"), seconds_ago=59)
+    assert taking.take(until=until).left == 1
+    assert taking.files() == ["accepted/2024-05-02/one.json", "two.json"]
+
+
 def test_malformed_drops_are_rejected_with_a_reason_and_stop_nothing(taking):
     taking.drop("broken.json", '{"id": "a", "content": ', seconds_ago=600)
     taking.drop("image.png", b"\x89PNG")
