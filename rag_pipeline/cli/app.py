@@ -69,7 +69,7 @@ def up(
     for reason in todo.reasons or ["nothing new in the sources"]:
         err.print(f"  {reason}")
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select="", watch=watch, github_was_asked=todo.github_was_read)
+        summary = run_days(settings, todo.ranges, select="", watch=watch, planned=todo)
     print_summary(summary)
     out.print()
     _print_sample(settings)
@@ -151,15 +151,15 @@ def materialize(
 ) -> None:
     """Run the refresh job: for a day, for a range in a single run, or for whatever the index has not seen."""
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
-    from rag_pipeline.refresh import Plan
 
     settings = _settings()
     chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
     _enter_dagster(settings)
     url = prepare(settings)
-    todo = Plan(ranges=[chosen], reasons=(), github_was_read=False) if chosen else plan_refresh(settings, url)
+    planned = None if chosen else plan_refresh(settings, url)
+    ranges = planned.ranges if planned else [chosen] if chosen else []
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select=select, watch=watch, github_was_asked=todo.github_was_read)
+        summary = run_days(settings, ranges, select=select, watch=watch, planned=planned)
     if as_json:
         _print_json(dataclasses.asdict(summary))
     else:
@@ -176,7 +176,7 @@ def reconcile(
     as_json: AsJson = False,
 ) -> None:
     """Find what was deleted, transferred or silently edited on GitHub, and bring the index to that state."""
-    from rag_pipeline.cli.reconciliation import print_reconciliation, run_reconciliation
+    from rag_pipeline.cli.reconciliation import print_reconciliation, require_all_compared, run_reconciliation
     from rag_pipeline.cli.runs import prepare
 
     settings = _settings()
@@ -190,6 +190,7 @@ def reconcile(
         _print_json(rows)
     else:
         print_reconciliation(rows)
+    require_all_compared(rows)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.runs import ensure_pools, reason_of
+from rag_pipeline.errors import SourceNotFound
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Settings
 
@@ -46,3 +47,19 @@ def print_reconciliation(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         shown = [(name.replace("_", " "), str(value)) for name, value in row.items() if value not in ("", None)]
         out.print(rows_table("", ("reconciliation", ""), shown))
+
+
+def require_all_compared(rows: Sequence[dict[str, Any]]) -> None:
+    """After everything else is done and shown: a repository that was not compared to the end is an error.
+
+    Raises:
+        SourceNotFound: names the first, and how many there are.
+    """
+    from rag_pipeline.defs.assets.reconciliation import COMPLETE
+
+    unfinished = [row for row in rows if row["outcome"] != COMPLETE]
+    if unfinished:
+        first = unfinished[0]
+        more = f" (and {len(unfinished) - 1} more, see `rag-pipeline status`)" if len(unfinished) > 1 else ""
+        rest = "; the other repositories are compared" if len(rows) > len(unfinished) else ""
+        raise SourceNotFound(f"{first['repository']}: {first['outcome']}{more}{rest}")

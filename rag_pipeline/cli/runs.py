@@ -89,9 +89,9 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
 
 
 def run_days(
-    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, github_was_asked: bool = False
+    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, planned: Plan | None = None
 ) -> Summary:
-    """Run the job over each range, one after the other; `github_was_asked`: all of it, just now, to find the ranges.
+    """Run the job over each range, one after the other; `planned`: GitHub was read just now, to find the ranges.
 
     Raises:
         RagPipelineError: a run failed; the error is the one that made it fail.
@@ -108,7 +108,10 @@ def run_days(
     with dg.DagsterInstance.get() as instance:
         ensure_pools(instance)
         for days in ranges:
-            pipeline = Pipeline(settings=settings, watch=watch, github_was_asked=github_was_asked)
+            pipeline = Pipeline(
+                settings=settings, watch=watch, github_was_asked=planned is not None,
+                github_unread=planned.github_unread if planned else (),
+            )  # fmt: skip
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)
             result = job.execute_in_process(

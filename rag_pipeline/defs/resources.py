@@ -5,7 +5,7 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.spaces import create_space
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import EmbeddingSpace, SearchHit
+from rag_pipeline.model import EmbeddingSpace, Failure, SearchHit
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.retriever import Retriever, embedder_of
@@ -69,6 +69,8 @@ class Pipeline:
     """How waits for GitHub are spent."""
     github_was_asked: bool = False
     """Whoever planned the run has just read GitHub: the run need not ask again."""
+    github_unread: Sequence[Failure] = ()
+    """What of it could not be read then: the run puts it on record."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
 

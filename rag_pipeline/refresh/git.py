@@ -53,8 +53,8 @@ class GitProgress:
     def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
         """Move the position if these days follow it without a gap and are wholly in the index.
 
-        Only as far as the run itself has read (`read_to`): commits that touch no file of ours leave nothing in the lake,
-        and commits that nobody has read yet neither.
+        Only as far as the run itself has read (`read_to`): the lake cannot tell commits that touch no file of ours from
+        commits that nobody has read yet.
         """
         timeline = self._timeline()
         window = timeline.window(first=days.first, last=days.last, first_day=self._first_day)

@@ -9,7 +9,7 @@ from rag_pipeline.index.bookkeeping import SourceKey, advance, position
 from rag_pipeline.index.database import Connection
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.parts import IndexedParts, pipeline_fingerprint
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.mirror import GitHubMirror
@@ -49,6 +49,14 @@ class GitHubProgress:
             return ""
         report, usage = fetch_repository(self._settings, self.repository, self._access)
         return f"GitHub was not read to the end: {report.stopped}" if report.stopped else _asked(usage.requests)
+
+    def unread(self, reason: str) -> Failure:
+        """What goes on record of a repository that could not be read."""
+        tenant, name = self.repository.tenant, self.repository.name
+        return Failure(
+            tenant=tenant, source_type="repository", source_id=name, stage="raw_github", repository=name,
+            day=self._now.date(), source_updated_at=self._now, reason=reason[:500],
+        )  # fmt: skip
 
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """The days of all threads that changed since the position."""

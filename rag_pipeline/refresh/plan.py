@@ -13,7 +13,7 @@ from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import activate, active_space, find_space
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
@@ -44,9 +44,8 @@ class Plan:
     ranges: Sequence[DayRange]
     reasons: Sequence[str]
     """Why, a line each, for people."""
-    github_was_read: bool = True
-    """Whether every repository on GitHub could be asked: the runs need not ask again. What could not be asked is put on
-    record by the run that fails to ask it."""
+    github_unread: Sequence[Failure] = ()
+    """The repositories on GitHub that could not be read; the runs, which need not ask again, put them on record."""
 
 
 def known_space(connection: Connection, embedder: Embedder) -> EmbeddingSpace | None:
@@ -74,7 +73,7 @@ def plan(
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
     ]
-    github_was_read = True
+    github_unread: list[Failure] = []
     for source in readable:
         try:
             remark = source.read()
@@ -83,7 +82,8 @@ def plan(
                 raise
             # The run will put it on record; the others shall not wait for it.
             remark = str(error)
-            github_was_read &= not isinstance(source, GitHubProgress)
+            if isinstance(source, GitHubProgress):
+                github_unread.append(source.unread(remark))
         if remark:
             reasons.append(f"{source.repository.name}: {remark}")
     sources: list[SourceProgress] = [*readable, *drops_progress(settings, lake, now=now)]
@@ -99,7 +99,7 @@ def plan(
     ranges = _ranges({*due, *retries}, run_on_from=min(first_of_git, default=today), today=today)
     first = settings.first_day
     ranges = [DayRange(first=max(r.first, first), last=r.last) for r in ranges]
-    return Plan(ranges=ranges, reasons=reasons, github_was_read=github_was_read)
+    return Plan(ranges=ranges, reasons=reasons, github_unread=github_unread)
 
 
 def note_progress(

@@ -105,14 +105,20 @@ class Installation:
             "database_url": self.database, "chunking": {"max_tokens": 60, "min_tokens": 8}, **more,
         })  # fmt: skip
 
-    def pipeline(self, *, github_was_asked: bool = False) -> Pipeline:
+    def pipeline(self, *, planned: Plan | None = None) -> Pipeline:
         return Pipeline(
             settings=self.settings, environ=self.environ, clock=self._tick, sleep=self.pass_time, watch=silent,
-            make_embedder=lambda settings, environ: self.embedder, github_was_asked=github_was_asked,
+            make_embedder=lambda settings, environ: self.embedder, github_was_asked=planned is not None,
+            github_unread=planned.github_unread if planned else (),
         )  # fmt: skip
 
     def run(
-        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = (), planned: bool = False
+        self,
+        first: str | date,
+        last: str | date | None = None,
+        *,
+        select: Sequence[str] = (),
+        planned: Plan | None = None,
     ) -> Pipeline:
         """One run over a day or a range; fails the test when the run fails."""
         result, pipeline = self.try_run(first, last, select=select, planned=planned)
@@ -120,9 +126,14 @@ class Installation:
         return pipeline
 
     def try_run(
-        self, first: str | date, last: str | date | None = None, *, select: Sequence[str] = (), planned: bool = False
+        self,
+        first: str | date,
+        last: str | date | None = None,
+        *,
+        select: Sequence[str] = (),
+        planned: Plan | None = None,
     ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
-        pipeline = self.pipeline(github_was_asked=planned)
+        pipeline = self.pipeline(planned=planned)
         job = build_defs(self.settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
         tags = {"dagster/partition": str(first)}
         if last is not None and str(last) != str(first):
@@ -140,7 +151,7 @@ class Installation:
     def refresh(self) -> list[Pipeline]:
         """What `rag-pipeline materialize` does without days: whatever the index has not seen."""
         todo = self.plan()
-        return [self.run(days.first, days.last, planned=todo.github_was_read) for days in todo.ranges]
+        return [self.run(days.first, days.last, planned=todo) for days in todo.ranges]
 
     def plan(self) -> Plan:
         with connected(self.database) as connection:

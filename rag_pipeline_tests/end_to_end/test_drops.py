@@ -217,4 +217,3 @@ def test_a_delivery_counts_as_far_as_it_tells_until_github_can_be_reached(thread
     threads.refresh()
     (texts,) = threads.documents().values()
     assert [text.splitlines()[-1] for text in texts[1:]] == ["This one was sent by nobody.", "It was the cookie."]
-

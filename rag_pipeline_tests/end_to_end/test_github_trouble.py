@@ -1,4 +1,4 @@
-"""What goes wrong between GitHub and the index: it is said, it stops nobody else, and the next refresh makes it good."""
+"""What goes wrong between GitHub and the index: it is said, stops nobody else, and the next refresh makes it good."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 
 from rag_pipeline.errors import ConfigError
 from rag_pipeline_tests.end_to_end.conftest import indexing
-from rag_pipeline_tests.end_to_end.installation import Installation
-from rag_pipeline_tests.git_repository import GitRepository
 from rag_pipeline_tests.github_server import webhooks
 from rag_pipeline_tests.github_server.faults import Fault
 from rag_pipeline_tests.github_server.generated import generate
@@ -73,7 +71,7 @@ def test_an_exhausted_quota_indexes_what_is_whole_and_goes_on_later(threads, roc
     todo = threads.plan()
     assert any("not read to the end" in reason for reason in todo.reasons)
     for days in todo.ranges:
-        threads.run(days.first, days.last, planned=todo.github_was_read)
+        threads.run(days.first, days.last, planned=todo)
     ((stage, name, reason),) = threads.failures()
     assert (stage, name) == ("raw_github", "rocket")
     assert "the next run goes on from there" in reason
@@ -159,19 +157,33 @@ def test_a_run_of_another_day_does_not_count_threads_as_indexed_that_it_left_out
     threads.run("2024-05-05", select=DROP_ASSETS)
     forge.comment(read, "The first words of today.", author="grace")
     # Whoever planned this has read the comment, and died before he ran anything.
-    assert [str(days) for days in threads.planned()] == ["2024-05-05"]
-    threads.run("2024-04-25", planned=True)
+    todo = threads.plan()
+    assert [str(days) for days in todo.ranges] == ["2024-05-05"]
+    threads.run("2024-04-25", planned=todo)
     threads.pass_time(86400)
     assert [str(days) for days in threads.planned()] == ["2024-05-05 to 2024-05-06"]
     threads.refresh()
     assert "The first words of today." in "\n".join(text for texts in threads.documents().values() for text in texts)
 
 
-def test_files_and_threads_of_a_repository_are_indexed_side_by_side(tmp_path, database, github, rocket):
-    repository = GitRepository(tmp_path / "project")
+def test_files_are_indexed_although_github_refuses(tmp_path, database, github, rocket, repository):
+    repository.commit("2024-04-30T10:00", {"guide.md": "# Guide\n\nHow it is done.\n"})
+    repositories = [
+        {"source": str(repository.path), "name": "project"}, {"github": "acme/rocket", "name": "rocket"},
+    ]  # fmt: skip
+    installation = indexing(
+        github, tmp_path / "home", database, repositories=repositories, environ={"GITHUB_TOKEN": "revoked"}
+    )
+    (run,) = installation.refresh()
+    assert {source_id for _, source_id in installation.shown()} == {"project:guide.md"}
+    assert ["Bad credentials" in reason for _, _, reason in installation.failures()] == [True]
+    assert [failure.source_id for failure in run.reports["raw_github"].failures] == ["rocket"]
+
+
+def test_files_and_threads_of_a_repository_are_indexed_side_by_side(tmp_path, database, github, rocket, repository):
     repository.commit("2024-04-30T10:00", {"guide.md": "# Guide\n\nHow it is done.\n"})
     both = {"source": str(repository.path), "github": "acme/rocket", "name": "rocket"}
-    installation: Installation = indexing(github, tmp_path / "home", database, repositories=[both])
+    installation = indexing(github, tmp_path / "home", database, repositories=[both])
     installation.refresh()
     kinds = {kind for kind, *_ in installation.shown().values()}
     assert kinds == {"docs", "github_issue", "github_pull_request"}

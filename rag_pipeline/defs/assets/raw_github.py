@@ -54,6 +54,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access,
                 progress=pipeline.progress(context), ask=not pipeline.github_was_asked,
             )  # fmt: skip
+            report.failures += pipeline.github_unread
             total = max(sum(report.rows.values()), len(report.repositories))
             failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)
         for failure in report.failures:

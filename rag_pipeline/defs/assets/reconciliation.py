@@ -21,6 +21,13 @@ from rag_pipeline.sources.github.reconcile import ReconcileReport, reconcile
 from rag_pipeline.sources.github.stage import STAGES, client_of
 
 RECONCILIATION = "github_reconciliation"
+COMPLETE = "complete"
+"""The outcome for a repository that was compared to the end; any other says why it was not."""
+_COUNTS = (
+    "issues_and_pull_requests", "comments", "review_comments", "threads_removed", "comments_removed",
+    "threads_changed", "embedded", "rows_written", "requests",
+)  # fmt: skip
+_NOTHING: dict[str, Any] = {"repository": "", **dict.fromkeys(_COUNTS, 0), "withheld": "", "quota_left": None}
 
 
 class ReconciliationConfig(dg.Config):
@@ -63,6 +70,7 @@ def reconciliation_asset() -> dg.AssetsDefinition:
                 except RagPipelineError as error:
                     if len(chosen) == 1:
                         raise
+                    rows.append(_NOTHING | {"repository": repository.name, "outcome": str(error)})
                     failures.append(_failure(pipeline, repository, repository.name, str(error)))
             days = DayRange(first=pipeline.settings.first_day, last=pipeline.clock().date())
             failed = quarantine(pipeline, failures, stage="reconciliation", days=days, items=len(chosen))
@@ -163,16 +171,12 @@ def _row(repository: Repository, report: ReconcileReport, usage: Usage, indexed:
         "rows_written": indexed.written.rows,
         "requests": usage.requests,
         "quota_left": usage.remaining,
-        "outcome": report.fetched.stopped or "complete",
+        "outcome": report.fetched.stopped or COMPLETE,
     }
 
 
 def _metadata(rows: list[dict[str, Any]]) -> Metadata:
-    totals = (
-        "issues_and_pull_requests", "comments", "review_comments",
-        "threads_removed", "comments_removed", "threads_changed", "rows_written", "requests",
-    )  # fmt: skip
-    metadata = {name: dg.MetadataValue.int(sum(row[name] for row in rows)) for name in totals}
+    metadata = {name: dg.MetadataValue.int(sum(row[name] for row in rows)) for name in _COUNTS}
     columns = ("repository", "threads_removed", "comments_removed", "threads_changed", "withheld", "outcome")
     return {
         **metadata,

@@ -11,7 +11,7 @@ from rag_pipeline.sources.github.client import GitHubClient
 from rag_pipeline.sources.github.deliveries import Touch
 from rag_pipeline.sources.github.fetch import fetch, fetch_threads
 from rag_pipeline.sources.github.mirror import GitHubMirror
-from rag_pipeline.sources.github.resources import precise
+from rag_pipeline.sources.github.resources import Resource, precise
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import bury, settle
 
@@ -93,7 +93,7 @@ def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport
         store.done(touch.number)
         return
     changed = False
-    for resource in touch.resources:
+    for resource in _shown(store, touch):
         if resource.kind == "issue" and resource.body["comments"] is None:
             known = store.body("issue", resource.number) or {}
             resource = replace(resource, body=resource.body | {"comments": known.get("comments")})
@@ -102,3 +102,11 @@ def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport
         changed |= store.delete(kind, id_, number=touch.number, at=at)
     if changed and touch.kind in _LISTED:
         store.touch(touch.number)
+
+
+def _shown(store: Store, touch: Touch) -> list[Resource]:
+    """What a delivery shows, without what was deleted since: what a thread that was read in a newer state lacks."""
+    newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED else []
+    if not newest or touch.number in store.touched() or touch.resources[0].version >= newest[0]:
+        return list(touch.resources)
+    return [resource for resource in touch.resources if store.versions(resource.kind, [resource.id])]

@@ -6,6 +6,7 @@ others it says by name that they are ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,6 +17,7 @@ from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.resources import Resource, instant, moment
 from rag_pipeline.sources.github.threads import Identity
 
+_FULL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _Payload: TypeAlias = Mapping[str, Any]
 
 
@@ -62,9 +64,11 @@ def interpret(event: str, payload: _Payload, *, received_at: str) -> Touch:
 def _repository(data: object) -> Identity | None:
     about = data if isinstance(data, Mapping) else {}
     id_, name, url = about.get("id"), about.get("full_name"), about.get("html_url")
-    if not isinstance(id_, int) or not isinstance(name, str):
+    if not isinstance(id_, int) or isinstance(id_, bool) or id_ < 1:
         return None
-    return Identity(id=id_, full_name=name, html_url=url.rstrip("/") if isinstance(url, str) else "")
+    if not isinstance(name, str) or not _FULL_NAME.fullmatch(name):
+        return None
+    return Identity(id=id_, full_name=name, html_url=url.rstrip("/") if isinstance(url, str) and url.isascii() else "")
 
 
 def _issues(payload: _Payload, received_at: str) -> Touch:

@@ -121,12 +121,13 @@ class ThreadUpdate:
         else:
             self._settle("issue", number)
 
-    def bury(self, number: int) -> None:
-        """A thread is gone."""
-        known = [kind for kind in ("issue", "pull_request") if self._store.thread(kind, number)]
+    def bury(self, number: int, *, kind: str = "") -> None:
+        """A thread is gone; `kind` says of which kind it was, if it was never seen here."""
+        known = [each for each in ("issue", "pull_request") if self._store.thread(each, number)]
         with self._store.transaction():
-            for kind in known or [kind_of(self._head(number))]:
-                self._reader.report.removed += bury(self._store, kind, number, now=self._now)
+            for each in known or [kind or kind_of(self._head(number))]:
+                if bury(self._store, each, number, now=self._now):
+                    self._reader.report.removed_threads.append(number)
             self._store.done(number)
 
     def exists(self, number: int) -> bool:

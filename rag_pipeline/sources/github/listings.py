@@ -56,8 +56,10 @@ class FetchReport:
     changed_resources: int = 0
     settled: int = 0
     """Threads whose state is another than before."""
-    removed: int = 0
-    """Resources found to be gone."""
+    removed_threads: list[int] = field(default_factory=list)
+    """Numbers of the issues and pull requests found to be gone."""
+    removed_comments: int = 0
+    """Comments and reviews found to be gone, without those that went with their threads."""
     waiting: int = 0
     """Threads that were touched and could not be read wholly yet."""
     stopped: str = ""
@@ -263,13 +265,11 @@ class Reader:
             self.report.changed_resources += 1
             self.store.touch(resource.number)
 
-    def remove(self, kind: str, id_: int, *, number: int) -> bool:
-        """Keep that a comment or review is gone, and note which thread that touches; whether it was news."""
-        was_there = self.store.delete(kind, id_, number=number, at=self.seen_at)
-        if was_there:
-            self.report.removed += 1
+    def remove(self, kind: str, id_: int, *, number: int) -> None:
+        """Keep that a comment or review is gone, and note which thread that touches."""
+        if self.store.delete(kind, id_, number=number, at=self.seen_at):
+            self.report.removed_comments += 1
             self.store.touch(number)
-        return was_there
 
     def note_problem(self, name: str, error: Exception) -> None:
         """Keep what could not be used, until it can."""

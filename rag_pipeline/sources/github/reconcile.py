@@ -41,9 +41,17 @@ class ReconcileReport:
     fetched: FetchReport = field(default_factory=FetchReport)
     listed: dict[str, int] = field(default_factory=dict)
     """By kind: how many GitHub has."""
-    removed_threads: list[int] = field(default_factory=list)
-    removed_comments: int = 0
     withheld: list[Withheld] = field(default_factory=list)
+
+    @property
+    def removed_threads(self) -> list[int]:
+        """Numbers of the issues and pull requests that are gone."""
+        return sorted(self.fetched.removed_threads)
+
+    @property
+    def removed_comments(self) -> int:
+        """Comments and reviews that are gone, without those that went with their threads."""
+        return self.fetched.removed_comments
 
 
 def reconcile(
@@ -88,7 +96,7 @@ class _Comparison:
         self._report = report
 
     def run(self, *, limits: GitHub, indexed: Collection[tuple[str, int]], confirmed: bool) -> None:
-        self._store.clear_problems()
+        self._try_again()
         # Known before the first page is asked for: what is created meanwhile cannot be missed.
         known = {kind: self._store.living(kind) for kind in ("issue", "comment", "review_comment")}
         strangers = self._strangers(indexed, known["issue"])
@@ -98,14 +106,23 @@ class _Comparison:
         missing = {*known["issue"], *strangers} - listed["issue"]
         if self._is_believed("issue", missing, len(known["issue"]), limits=limits, confirmed=confirmed):
             self._remove_threads(sorted(missing), strangers)
+        # Of many comments a thread's own count tells that they are gone.
+        self._update.finish()
         for listing in (COMMENTS, REVIEW_COMMENTS):
             # Those of a thread that is missing too stay or go with it.
-            numbers = {id_: number for id_, number in known[listing.kind].items() if number not in missing}
+            living = self._store.living(listing.kind).items()
+            numbers = {id_: number for id_, number in living if id_ in known[listing.kind] and number not in missing}
             lacking = numbers.keys() - listed[listing.kind]
             if self._is_believed(listing.kind, lacking, len(numbers), limits=limits, confirmed=confirmed):
                 self._remove_comments(listing, {id_: numbers[id_] for id_ in sorted(lacking)})
         self._update.finish()
         self._sweep_reviews()
+
+    def _try_again(self) -> None:
+        """Forget the problems, which are met again if they are still there; files are asked for only when touched."""
+        with self._store.transaction():
+            self._store.touch(*(int(n[6:]) for n, _ in self._store.problems() if n.startswith("files ")))
+            self._store.clear_problems()
 
     def _strangers(self, indexed: Collection[tuple[str, int]], known: Collection[int]) -> dict[int, str]:
         """Kind by number of the threads that the index shows and the mirror does not."""
@@ -131,20 +148,14 @@ class _Comparison:
 
     def _remove_threads(self, numbers: Iterable[int], strangers: Mapping[int, str]) -> None:
         for number in numbers:
-            if self._update.exists(number):
-                continue
-            if number in strangers:
-                with self._store.transaction():
-                    bury(self._store, strangers[number], number, now=self._reader.now)
-            else:
-                self._update.bury(number)
-            self._report.removed_threads.append(number)
+            if not self._update.exists(number):
+                self._update.bury(number, kind=strangers.get(number, ""))
 
     def _remove_comments(self, listing: Listing, numbers: Mapping[int, int]) -> None:
         for id_, number in numbers.items():
             if not self._reader.exists(f"{listing.path}/{id_}"):
                 with self._store.transaction():
-                    self._report.removed_comments += self._reader.remove(listing.kind, id_, number=number)
+                    self._reader.remove(listing.kind, id_, number=number)
 
     def _sweep_reviews(self) -> None:
         """Reviews have no listing: every pull request is asked, most answer that nothing changed."""
