@@ -236,4 +236,3 @@ def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[Sourc
 
 def _identity(item: SourceItem) -> tuple[str, str]:
     return item.source_type, item.source_id
-

@@ -235,6 +235,8 @@ class ThreadUpdate:
         except ResourceGone:
             return None
         about, identity = _mapping(page.data), self._identity
+        if not isinstance(about.get("number"), int):
+            raise TransientError(f"{page.url} should be an issue, but GitHub sent something else: try again")
         where = str(about.get("repository_url", "")).lower()
         # A repository that is renamed while it is read redirects to its number, a transferred issue to another one's.
         is_here = where.endswith(f"/repos/{identity.full_name.lower()}") or f"/repositories/{identity.id}/" in page.url

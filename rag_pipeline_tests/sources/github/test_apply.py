@@ -133,7 +133,9 @@ def test_many_threads_touched_at_once_are_read_with_the_listings(
     assert loaded.threads() == cold_load(loaded, tmp_path / "cold")
 
 
-def test_before_the_first_load_threads_are_read_by_themselves(forge: Forge, issue: Thread, pull: Thread, mirrored: Mirrored, tmp_path: Path) -> None:
+def test_before_the_first_load_threads_are_read_by_themselves(
+    forge: Forge, issue: Thread, pull: Thread, mirrored: Mirrored, tmp_path: Path
+) -> None:
     mirrored.deliver(webhooks.issue_comment(SITE, "created", forge.comment(pull, "new")))
     assert set(mirrored.threads()) == {"pull_request 2"}
     mirrored.fetch()
@@ -155,7 +157,9 @@ def test_when_the_api_cannot_be_asked_the_payload_counts_until_the_next_fetch(
 # Without it.
 
 
-def test_the_payload_alone_brings_a_thread_up_to_date(forge: Forge, issue: Thread, pull: Thread, loaded: Mirrored) -> None:
+def test_the_payload_alone_brings_a_thread_up_to_date(
+    forge: Forge, issue: Thread, pull: Thread, loaded: Mirrored
+) -> None:
     comment = forge.comment(issue, "new")
     sent = [webhooks.issue_comment(SITE, "created", comment)]
     forge.delete_comment(issue.comments[0])
@@ -235,7 +239,9 @@ def test_what_was_deleted_stays_deleted_although_late_news_of_it_come(
         assert loaded.settled()["issue 1"].deleted
 
 
-def test_two_deliveries_of_one_second_are_told_apart_by_when_they_came(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_two_deliveries_of_one_second_are_told_apart_by_when_they_came(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     issue = forge.open_issue(app)
     opened = webhooks.thread(SITE, "opened", issue)
     forge.label(issue, "bug")

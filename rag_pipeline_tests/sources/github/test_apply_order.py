@@ -28,7 +28,7 @@ TOLD = sorted(
 )  # fmt: skip
 """Changes of which the deliveries tell all but the files of a new pull request."""
 _MODERATE = settings(
-    max_examples=15, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
+    max_examples=6, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 

@@ -76,7 +76,9 @@ def test_any_payload_is_read_or_refused_with_a_reason(event: str, payload: dict[
         assert bool(touch.ignored) != bool(touch.kind)
 
 
-@pytest.mark.parametrize("repository", [None, [], {}, {"id": True, "full_name": "a/b"}, {"id": 7}, {"id": 0, "full_name": "a/b"}])
+@pytest.mark.parametrize(
+    "repository", [None, [], {}, {"id": True, "full_name": "a/b"}, {"id": 7}, {"id": 0, "full_name": "a/b"}]
+)
 def test_a_delivery_that_names_no_repository_is_refused(repository: object) -> None:
     with pytest.raises(ItemError, match="delivery of type issues must name its repository"):
         read("issues", repository=repository, issue={"number": 1})

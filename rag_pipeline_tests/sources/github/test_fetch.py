@@ -47,14 +47,18 @@ def loaded(mirrored: Mirrored, issue: Thread, pull: Thread) -> Mirrored:
 # What it costs.
 
 
-def test_a_first_load_takes_two_requests_a_pull_request_and_few_for_all_else(forge: Forge, tmp_path: Path, server: GitHubServer) -> None:
+def test_a_first_load_takes_two_requests_a_pull_request_and_few_for_all_else(
+    forge: Forge, tmp_path: Path, server: GitHubServer
+) -> None:
     generate(forge, seed=1, full_name="acme/app", issues=150, pulls=60, comments=3, review_comments=4)
     repository = forge.repository("acme/app")
     mirrored = Mirrored(home=tmp_path, server=server)
     asked = mirrored.asked_by_fetch()
     reviews, files = server.count(r"/pulls/\d+/reviews"), server.count(r"/pulls/\d+/files")
     assert (reviews, files) == (60, 60)
-    pages = sum(-(-len(each) // 99) for each in (repository.everything(), repository.comments(), repository.review_comments()))
+    pages = sum(
+        -(-len(each) // 99) for each in (repository.everything(), repository.comments(), repository.review_comments())
+    )
     assert len(asked) - reviews - files <= 2 + pages
     assert len(mirrored.threads()) == 210
 
@@ -105,7 +109,9 @@ def test_each_change_is_found_with_few_requests(
     assert loaded.threads() == cold_load(loaded, tmp_path / "cold")
 
 
-def test_an_edit_that_does_not_move_its_thread_is_found(forge: Forge, issue: Thread, pull: Thread, loaded: Mirrored, tmp_path: Path) -> None:
+def test_an_edit_that_does_not_move_its_thread_is_found(
+    forge: Forge, issue: Thread, pull: Thread, loaded: Mirrored, tmp_path: Path
+) -> None:
     forge.edit_comment(issue.comments[0], "edited silently", silently=True)
     forge.edit_review_comment(pull.the_pull().review_comments[0], "so was this", silently=True)
     forge.comment(issue, "a new one", silently=True)
@@ -114,7 +120,9 @@ def test_an_edit_that_does_not_move_its_thread_is_found(forge: Forge, issue: Thr
     assert loaded.threads() == cold_load(loaded, tmp_path / "cold")
 
 
-def test_the_state_of_a_thread_has_the_time_of_the_last_thing_said_in_it(forge: Forge, issue: Thread, loaded: Mirrored) -> None:
+def test_the_state_of_a_thread_has_the_time_of_the_last_thing_said_in_it(
+    forge: Forge, issue: Thread, loaded: Mirrored
+) -> None:
     forge.edit_comment(issue.comments[0], "edited silently", silently=True)
     loaded.fetch()
     assert loaded.settled()["issue 1"].changed_at == issue.comments[0].updated_at
@@ -195,7 +203,9 @@ def test_a_pull_request_that_changes_while_all_are_loaded_is_read_again(
     assert mirrored.threads() == cold_load(mirrored, tmp_path / "cold")
 
 
-def test_a_pull_request_opened_while_it_reads_is_whole(forge: Forge, app: Repository, mirrored: Mirrored, tmp_path: Path) -> None:
+def test_a_pull_request_opened_while_it_reads_is_whole(
+    forge: Forge, app: Repository, mirrored: Mirrored, tmp_path: Path
+) -> None:
     forge.open_issue(app)
     forge.open_pull_request(app)
     mirrored.server.faults.add(
@@ -207,16 +217,16 @@ def test_a_pull_request_opened_while_it_reads_is_whole(forge: Forge, app: Reposi
     assert mirrored.threads() == cold_load(mirrored, tmp_path / "cold")
 
 
-def test_an_issue_deleted_while_it_reads_stops_nothing(forge: Forge, app: Repository, issue: Thread, pull: Thread, mirrored: Mirrored) -> None:
+def test_an_issue_deleted_while_it_reads_stops_nothing(
+    forge: Forge, app: Repository, issue: Thread, pull: Thread, mirrored: Mirrored
+) -> None:
     forge.comment(issue, "silently gone", silently=True)
     gone: Comment = issue.comments[1]
     mirrored.fetch()
     forge.tick(600)
     forge.delete_comment(gone)
     forge.comment(pull, "new")
-    mirrored.server.faults.add(
-        Fault(match=r"/issues/1/comments", kind="act", action=lambda: forge.delete_issue(issue))
-    )
+    mirrored.server.faults.add(Fault(match=r"/issues/1/comments", kind="act", action=lambda: forge.delete_issue(issue)))
     report = mirrored.fetch()
     assert not report.stopped
     assert set(mirrored.threads()) == {"pull_request 2"}

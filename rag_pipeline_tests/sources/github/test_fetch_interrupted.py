@@ -45,9 +45,7 @@ def test_a_break_that_passes_costs_one_request_more(large: Mirrored, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", BREAKS)
-def test_after_a_break_in_the_middle_of_page_7_the_next_fetch_goes_on_there(
-    kind: Kind, large: Mirrored
-) -> None:
+def test_after_a_break_in_the_middle_of_page_7_the_next_fetch_goes_on_there(kind: Kind, large: Mirrored) -> None:
     large.server.faults.add(Fault(match=r"/issues\?", kind=kind, after=6, times=None))
     report = large.fetch()
     assert report.stopped and report.pages == 6
@@ -59,7 +57,9 @@ def test_after_a_break_in_the_middle_of_page_7_the_next_fetch_goes_on_there(
     assert len(large.threads()) == 652
 
 
-@pytest.mark.parametrize("match", [r"/issues/comments", r"/pulls/comments", r"/pulls\?", "/reviews", "/files", "/repos/acme/app$"])
+@pytest.mark.parametrize(
+    "match", [r"/issues/comments", r"/pulls/comments", r"/pulls\?", "/reviews", "/files", "/repos/acme/app$"]
+)
 def test_wherever_it_breaks_nothing_is_lost(match: str, forge: Forge, server: GitHubServer, tmp_path: Path) -> None:
     generate(forge, seed=2, full_name="acme/app", issues=30, pulls=12)
     mirrored = Mirrored(home=tmp_path / "home", server=server)
@@ -88,7 +88,9 @@ def test_a_thread_that_cannot_be_read_stops_no_other(forge: Forge, app: Reposito
     assert mirrored.problems() == {}
 
 
-def test_threads_that_fail_one_after_the_other_end_the_reading(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_threads_that_fail_one_after_the_other_end_the_reading(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     for _ in range(9):
         forge.open_pull_request(app)
     mirrored.server.faults.add(Fault(match="/reviews", kind="status", times=None))

@@ -30,7 +30,9 @@ def test_a_repository_that_does_not_exist_is_named_with_what_to_check(server: Gi
         missing.mirror.open()
 
 
-def test_a_repository_that_was_deleted_keeps_what_was_read_of_it(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_a_repository_that_was_deleted_keeps_what_was_read_of_it(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     forge.open_issue(app)
     mirrored.fetch()
     forge.delete_repository(app)
@@ -39,7 +41,9 @@ def test_a_repository_that_was_deleted_keeps_what_was_read_of_it(forge: Forge, a
     assert set(mirrored.threads()) == {"issue 1"}
 
 
-def test_a_renamed_repository_is_followed_and_its_threads_show_the_new_name(forge: Forge, app: Repository, mirrored: Mirrored, tmp_path: Path) -> None:
+def test_a_renamed_repository_is_followed_and_its_threads_show_the_new_name(
+    forge: Forge, app: Repository, mirrored: Mirrored, tmp_path: Path
+) -> None:
     forge.open_issue(app, body="See #2")
     for _ in range(4):
         forge.open_pull_request(app)
@@ -71,7 +75,9 @@ def test_when_another_repository_takes_the_old_name_the_first_is_still_the_one(
     assert mirrored.mirror.id == app.id
 
 
-def test_an_entry_renamed_in_the_settings_has_the_mirror_that_was_there(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_an_entry_renamed_in_the_settings_has_the_mirror_that_was_there(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     forge.open_pull_request(app)
     mirrored.fetch()
     forge.tick(7200)
@@ -84,7 +90,9 @@ def test_an_entry_renamed_in_the_settings_has_the_mirror_that_was_there(forge: F
     assert renamed.mirror.id == mirrored.mirror.id
 
 
-def test_a_repository_renamed_while_it_is_read_loses_no_thread(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_a_repository_renamed_while_it_is_read_loses_no_thread(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     for _ in range(3):
         forge.comment(forge.open_issue(app))
     mirrored.fetch()
@@ -97,7 +105,9 @@ def test_a_repository_renamed_while_it_is_read_loses_no_thread(forge: Forge, app
     assert (report.removed_threads, len(mirrored.threads())) == ([], 3)
 
 
-def test_a_thread_moved_into_a_repository_of_the_same_number_is_another(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_a_thread_moved_into_a_repository_of_the_same_number_is_another(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     other = forge.add_repository("acme/other")
     issue = forge.open_issue(app)
     mirrored.fetch()
@@ -108,7 +118,9 @@ def test_a_thread_moved_into_a_repository_of_the_same_number_is_another(forge: F
 
 
 @pytest.mark.parametrize("answer", [b"[]", b"{}", b'{"id": "7", "full_name": "acme/app"}', b"3"])
-def test_an_answer_that_is_not_about_a_repository_is_asked_again_another_time(answer: bytes, mirrored: Mirrored) -> None:
+def test_an_answer_that_is_not_about_a_repository_is_asked_again_another_time(
+    answer: bytes, mirrored: Mirrored
+) -> None:
     mirrored.server.faults.add(Fault(match="/repos/acme/app$", kind="body", body=answer))
     with pytest.raises(TransientError, match="acme/app is not that of a repository"):
         mirrored.fetch()
@@ -140,7 +152,9 @@ def test_a_private_repository_is_read_with_a_token_and_hidden_without(forge: For
         assert server.requests[-1].authorization == "token ghp_secret"
 
 
-def test_a_repository_on_another_github_never_gets_the_general_token(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_a_repository_on_another_github_never_gets_the_general_token(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     mirrored.repository = {"github_base_url": mirrored.server.url}
     mirrored.github = {"base_url": "https://api.github.com", "token_env": "GENERAL"}
     mirrored.environ = {"GENERAL": "ghp_general", "OWN": "ghp_own"}
@@ -159,7 +173,9 @@ def test_an_app_of_one_github_is_none_of_another(mirrored: Mirrored) -> None:
     assert not mirrored.fetch().stopped
 
 
-def test_a_token_that_was_revoked_while_reading_is_said_and_what_was_read_is_kept(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+def test_a_token_that_was_revoked_while_reading_is_said_and_what_was_read_is_kept(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
     forge.open_issue(app)
     mirrored.server.tokens.add("ghp_secret")
     mirrored.environ = {"GITHUB_TOKEN": "ghp_secret"}
@@ -181,7 +197,9 @@ def test_the_same_name_on_two_githubs_is_two_repositories(forge: Forge, app: Rep
         other.fetch()
         assert other.mirror.id == mirrored.mirror.id  # both count from the same number
         assert other.issue(1)["title"] == "elsewhere" and mirrored.issue(1)["title"] == "An issue"
-        assert other.mirror.source_id(other_identity(other), 1) != mirrored.mirror.source_id(other_identity(mirrored), 1)
+        assert other.mirror.source_id(other_identity(other), 1) != mirrored.mirror.source_id(
+            other_identity(mirrored), 1
+        )
 
 
 def other_identity(mirrored: Mirrored) -> mirror.Identity:

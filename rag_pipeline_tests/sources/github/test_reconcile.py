@@ -152,7 +152,9 @@ def test_an_issue_deleted_while_it_lists_does_not_make_another_look_missing(
     assert mirrored.settled()["issue 1"].deleted and len(mirrored.threads()) == 229
 
 
-@pytest.mark.parametrize("address", [r"/issues\?", r"/issues/comments\?", r"/pulls/comments\?", r"/pulls\?", "/reviews"])
+@pytest.mark.parametrize(
+    "address", [r"/issues\?", r"/issues/comments\?", r"/pulls/comments\?", r"/pulls\?", "/reviews"]
+)
 @pytest.mark.parametrize("what", ["empty", "first page only", "broken"])
 def test_a_listing_that_breaks_removes_nothing(address: str, what: str, loaded: Mirrored) -> None:
     before = loaded.threads()
@@ -161,7 +163,10 @@ def test_a_listing_that_breaks_removes_nothing(address: str, what: str, loaded: 
     elif what == "empty":
         loaded.server.faults.add(Fault(match=address, kind="body", body=b"[]", times=None))
     else:
-        some = [shapes.issue(loaded.server.site, thread) for thread in loaded.server.forge.repository("acme/app").issues()[:9]]
+        some = [
+            shapes.issue(loaded.server.site, thread)
+            for thread in loaded.server.forge.repository("acme/app").issues()[:9]
+        ]
         body = json.dumps(some if address == r"/issues\?" else []).encode()
         loaded.server.faults.add(Fault(match=address, kind="body", body=body, times=None))
     report = loaded.reconcile()
@@ -186,7 +191,9 @@ def test_what_is_missing_is_asked_for_by_itself_before_it_is_removed(
 # Removals that are too large to be believed.
 
 
-def test_a_large_removal_is_withheld_and_done_when_it_is_confirmed(forge: Forge, app: Repository, loaded: Mirrored) -> None:
+def test_a_large_removal_is_withheld_and_done_when_it_is_confirmed(
+    forge: Forge, app: Repository, loaded: Mirrored
+) -> None:
     for number in range(1, 13):
         forge.delete_issue(app.threads[number])
     before = loaded.threads()
@@ -264,7 +271,9 @@ def test_comments_that_github_itself_counts_as_gone_need_no_confirmation(
 # What it costs, and what interrupts it.
 
 
-def test_a_second_reconciliation_with_nothing_new_is_mostly_not_modified(forge: Forge, tmp_path: Path, server: GitHubServer) -> None:
+def test_a_second_reconciliation_with_nothing_new_is_mostly_not_modified(
+    forge: Forge, tmp_path: Path, server: GitHubServer
+) -> None:
     generate(forge, seed=3, full_name="acme/app", issues=220, pulls=20, comments=1)
     mirrored = Mirrored(home=tmp_path, server=server)
     mirrored.fetch()
@@ -273,13 +282,18 @@ def test_a_second_reconciliation_with_nothing_new_is_mostly_not_modified(forge: 
     before = mirrored.last_seq()
     mirrored.reconcile()
     repository = forge.repository("acme/app")
-    pages = sum(-(-len(found) // 100) for found in (repository.everything(), repository.comments(), repository.review_comments(), repository.pulls()))
+    pages = sum(
+        -(-len(found) // 100)
+        for found in (repository.everything(), repository.comments(), repository.review_comments(), repository.pulls())
+    )
     assert server.count() == 1 + pages + 20
     assert server.count(status=304) == pages + 20
     assert mirrored.last_seq() == before
 
 
-def test_a_reconciliation_that_the_quota_ends_goes_on_the_next_time(forge: Forge, app: Repository, loaded: Mirrored, tmp_path: Path) -> None:
+def test_a_reconciliation_that_the_quota_ends_goes_on_the_next_time(
+    forge: Forge, app: Repository, loaded: Mirrored, tmp_path: Path
+) -> None:
     forge.delete_issue(app.threads[3])
     forge.edit_review(app.pulls()[4].the_pull().reviews[0], "edited silently", silently=True)
     loaded.github = {"quota_share_left": 0}

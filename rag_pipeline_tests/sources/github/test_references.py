@@ -22,7 +22,9 @@ def closes(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "keyword", ["close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved"]
 )
-@pytest.mark.parametrize("written", ["{0} #7", "{0}: #7", "{1} acme/app#7", "So, {2} https://github.com/acme/app/issues/7."])
+@pytest.mark.parametrize(
+    "written", ["{0} #7", "{0}: #7", "{1} acme/app#7", "So, {2} https://github.com/acme/app/issues/7."]
+)
 def test_each_of_githubs_keywords_closes(keyword: str, written: str) -> None:
     assert closes(written.format(keyword, keyword.title(), keyword.upper())) == ["acme/app#7"]
 
@@ -39,7 +41,11 @@ def test_other_words_close_nothing(text: str) -> None:
 
 
 def test_a_keyword_closes_only_the_issue_after_it() -> None:
-    assert closes("Fixes #1, #2 and resolves other/place#3; fixes GH-4") == ["acme/app#1", "other/place#3", "acme/app#4"]
+    assert closes("Fixes #1, #2 and resolves other/place#3; fixes GH-4") == [
+        "acme/app#1",
+        "other/place#3",
+        "acme/app#4",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,9 @@ def test_any_text_gives_references_of_the_right_form(text: str) -> None:
         assert repository.count("/") == 1 and number.isdecimal() and int(number) > 0
 
 
-@pytest.mark.parametrize("part", ["`", "``` ", "```\n", "~~~\n```\n", "<!--", "a/", "a-", "#1 ", "fix ", "> `", "https://a"])
+@pytest.mark.parametrize(
+    "part", ["`", "``` ", "```\n", "~~~\n```\n", "<!--", "a/", "a-", "#1 ", "fix ", "> `", "https://a"]
+)
 def test_a_comment_of_a_megabyte_is_read_in_a_moment(part: str) -> None:
     text = part * (1_000_000 // len(part)) + "#1"
     started = time.monotonic()

@@ -130,7 +130,11 @@ def test_a_comment_that_names_no_thread_is_an_item_error_unless_its_thread_is_kn
 
 def test_a_review_of_which_only_the_draft_date_is_known_is_dated_by_that() -> None:
     draft = resources.review({"id": 5, "created_at": "2024-05-01T12:00:00Z", "state": None}, number=1, version="v")
-    assert (draft.body["created_at"], draft.body["verdict"], draft.version) == ("2024-05-01T12:00:00Z", "commented", "v")
+    assert (draft.body["created_at"], draft.body["verdict"], draft.version) == (
+        "2024-05-01T12:00:00Z",
+        "commented",
+        "v",
+    )
 
 
 def test_only_a_merged_pull_request_has_a_merge_commit() -> None:
@@ -158,7 +162,9 @@ def test_a_pull_request_is_the_same_issue_from_either_listing() -> None:
     thread = forge.open_pull_request(forge.add_repository("acme/app"), body=None, author=None, labels=["b", "a"])
     forge.comment(thread)
     alone = resources.issue_of_pull(pull_shapes.pull(site, thread, alone=True))
-    assert alone == resources.issue(shapes.issue(site, thread)) == resources.issue(shapes.issue(site, thread, alone=True))
+    assert (
+        alone == resources.issue(shapes.issue(site, thread)) == resources.issue(shapes.issue(site, thread, alone=True))
+    )
     listed = resources.issue_of_pull(pull_shapes.pull(site, thread))
     assert listed.body["comments"] is None and listed.body | {"comments": 1} == alone.body
 

@@ -81,7 +81,11 @@ def test_what_was_deleted_stays_deleted_for_deliveries_and_lives_when_it_is_list
     assert not store.put(comment("late", version=NEW), seen_at="4", newer_only=True)
     assert (text_of(store), store.is_deleted("comment", 5), store.living("comment")) == (None, True, {})
     assert store.put(comment("there after all"), seen_at="5")
-    assert (text_of(store), store.is_deleted("comment", 5), store.living("comment")) == ("there after all", False, {5: 1})
+    assert (text_of(store), store.is_deleted("comment", 5), store.living("comment")) == (
+        "there after all",
+        False,
+        {5: 1},
+    )
 
 
 def test_what_was_never_seen_can_be_deleted_before_news_of_it_come(store: Store) -> None:
