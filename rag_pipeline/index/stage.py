@@ -66,9 +66,8 @@ def index_documents(
             report.fresh += 1
         else:
             _index_part(lake, part, report, connection=connection, space=space, writer=writer)
-            if not any(
-                failure.day == part.day and failure.repository == part.repository for failure in report.failures
-            ):
+            failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
+            if (part.tenant, part.repository, part.day) not in failed:
                 record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
         progress(STAGE, done=done, total=len(parts), unit="parts")
     report.graph_built = ensure_graph(connection, space)

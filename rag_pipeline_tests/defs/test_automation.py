@@ -66,11 +66,11 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path, database: str, repository: GitRepository) -> Watched:
     repository.commit("2024-01-20T10:00", {"guide.md": "# Guide\n\nHow it is done.\n"})
-    source = {"source": str(repository.path), "name": "project", "branch": "main"}
+    source = {"source": str(repository.path), "name": "acme/project", "branch": "main"}
     return Watched(Installation(tmp_path / "home", database, [source], start_date=date(2024, 1, 10)))
 
 
-def push(*days: str, ref: str = "refs/heads/main", name: str = "project") -> str:
+def push(*days: str, ref: str = "refs/heads/main", name: str = "acme/project") -> str:
     """The payload of a push with commits of these days."""
     commits = [{"id": "c", "timestamp": f"{day}T10:00:00Z"} for day in days]
     return json.dumps({"ref": ref, "commits": commits, "repository": {"id": 1, "full_name": name}})
@@ -157,8 +157,9 @@ def test_a_push_refreshes_the_files_from_its_oldest_commit_on(watched, repositor
     assert request.tags["dagster/asset_partition_range_end"] == TODAY
     assert watched.run(request).success
     assert watched.installation.documents() == {
-        "project:guide.md": ["# Guide\n\nHow it is done now."], "project:new.py": ["def new():\n    return 1"],
-    }  # fmt: skip
+        "acme/project:guide.md": ["# Guide\n\nHow it is done now."],
+        "acme/project:new.py": ["def new():\n    return 1"],
+    }
     assert [str(days) for days in watched.installation.planned()] == [TODAY]
 
 
@@ -196,7 +197,7 @@ def test_a_push_that_arrives_while_the_run_starts_waits_for_a_run_of_its_own(wat
     following = watched.request()
     assert "raw_docs" in names(following.asset_selection)
     watched.run(following)
-    assert watched.installation.documents()["project:guide.md"] == ["# Guide\n\nHow it is done now."]
+    assert watched.installation.documents()["acme/project:guide.md"] == ["# Guide\n\nHow it is done now."]
 
 
 def test_pushes_do_not_matter_where_no_files_are_indexed(watched):

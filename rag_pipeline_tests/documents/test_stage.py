@@ -121,7 +121,7 @@ def test_documents_keep_their_sections_scope_and_moment(stage: Stage) -> None:
     stage.run()
     (document,) = stage.documents()
     assert (document.scope, document.as_of) == ("visitor:7", moment(9))
-    assert [section.name for section in document.sections or ()] == ["alice, 2024-05-01", "Outcome"]
+    assert [section.name for section in document.sections or ()] == ["alice, 2024-05-01"]
 
 
 def test_default_settings_are_the_plain_version_and_others_are_told_apart() -> None:

@@ -40,8 +40,8 @@ class World:
         self.may_reconcile = may_reconcile
         self.forge = forge
         self.github = github
-        generate(forge, seed=seed, full_name="acme/rocket", issues=5, pulls=4, comments=1, reviews=0.7, days=9)
-        generate(forge, seed=seed + 1, full_name="acme/engine", issues=3, pulls=1, comments=1, days=6)
+        generate(forge, seed=seed, full_name="acme/rocket", issues=4, pulls=3, comments=1, reviews=0.7, days=9)
+        generate(forge, seed=seed + 1, full_name="acme/engine", issues=2, pulls=1, comments=1, days=6)
         self.installation = indexing(github, home, database, repositories=REPOSITORIES)
         self.knowledge: list[tuple[str, str]] = []
         self.delivered = 0
@@ -157,7 +157,7 @@ def follow(world: World, steps: int, tmp_path: Path, other_database: str) -> Non
 def test_changes_drops_refreshes_and_reconciliations_end_in_the_cold_index(
     seed, forge, github, tmp_path, database, other_database
 ):
-    follow(World(forge, github, tmp_path / "home", database, seed=seed), 12, tmp_path, other_database)
+    follow(World(forge, github, tmp_path / "home", database, seed=seed), 10, tmp_path, other_database)
 
 
 def test_refreshes_alone_end_in_the_cold_index(forge, github, tmp_path, database, other_database):
@@ -165,7 +165,7 @@ def test_refreshes_alone_end_in_the_cold_index(forge, github, tmp_path, database
     world = World(
         forge, github, tmp_path / "home", database, seed=5, kinds=kinds, deliveries=(0, 1), may_reconcile=False
     )
-    follow(world, 12, tmp_path, other_database)
+    follow(world, 9, tmp_path, other_database)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ HASTY = {"github": {"max_retries": 1, "max_wait_s": 10}}
 @pytest.fixture
 def rocket(forge: Forge) -> Repository:
     """A repository with a history of a week."""
-    return generate(forge, seed=3, issues=10, pulls=6, comments=1.5, reviews=1, review_comments=1, days=8)
+    return generate(forge, seed=3, issues=6, pulls=4, comments=1, reviews=1, review_comments=1, days=8)
 
 
 def cold(github: GitHubServer, tmp_path: Path, database: str) -> Mapping[tuple[str, str], object]:

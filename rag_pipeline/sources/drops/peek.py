@@ -10,7 +10,7 @@ from datetime import date, datetime
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, parse_drop
-from rag_pipeline.sources.drops.routing import changes_files, repositories_of
+from rag_pipeline.sources.drops.routing import changes_files, with_files_of
 from rag_pipeline.sources.drops.stage import batch_of, inbox_of
 from rag_pipeline.sources.github.deliveries import interpret
 from rag_pipeline.sources.github.resources import instant
@@ -72,5 +72,5 @@ def _first_day(delivery: Delivery, settings: Settings) -> date | None:
     touch = interpret("push", delivery.payload, received_at=instant(delivery.received_at.timestamp()))
     if touch.repository is None:
         return None
-    about = repositories_of(settings, touch.repository)
+    about = with_files_of(settings, touch.repository)
     return touch.first_day if any(changes_files(repository, touch, delivery) for repository in about) else None

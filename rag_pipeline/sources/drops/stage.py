@@ -24,7 +24,7 @@ from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
-from rag_pipeline.sources.drops.routing import changes_files, repositories_of
+from rag_pipeline.sources.drops.routing import changes_files, with_files_of, with_threads_of
 from rag_pipeline.sources.github.apply import ApplyReport, apply_touches
 from rag_pipeline.sources.github.deliveries import Touch, interpret
 from rag_pipeline.sources.github.mirror import GitHubMirror
@@ -174,22 +174,24 @@ class _Intake:
             self._report.ignored[touch.ignored] += 1
             return
         assert touch.repository is not None
-        repositories = repositories_of(self._settings, touch.repository)
+        find = with_files_of if touch.kind == "push" else with_threads_of
+        repositories = find(self._settings, touch.repository)
         if not repositories:
-            self._report.ignored[f"repository {touch.repository.full_name} is not configured"] += 1
+            kind = "files" if touch.kind == "push" else "threads"
+            self._report.ignored[f"the {kind} of {touch.repository.full_name} are not configured"] += 1
             return
         self._report.events[delivery.event] += 1
-        for repository in repositories:
-            if changes_files(repository, touch, delivery):
-                self._report.pushed.add(repository.name)
-            self._touch(repository, touch, delivery)
+        if touch.kind == "push":
+            self._report.pushed.update(r.name for r in repositories if changes_files(r, touch, delivery))
+            return
+        self._touch(repositories, touch, delivery)
         if touch.moved_to:
             identity, number = touch.moved_to
-            for repository in repositories_of(self._settings, identity):
-                self._touch(repository, Touch(repository=identity, kind="issue", number=number), delivery)
+            moved = Touch(repository=identity, kind="issue", number=number)
+            self._touch(with_threads_of(self._settings, identity), moved, delivery)
 
-    def _touch(self, repository: Repository, touch: Touch, delivery: Delivery) -> None:
-        if repository.github and touch.kind != "push":
+    def _touch(self, repositories: Sequence[Repository], touch: Touch, delivery: Delivery) -> None:
+        for repository in repositories:
             self._touches[repository.tenant, repository.name].append((touch, delivery.received_at))
 
     def _apply(self) -> None:

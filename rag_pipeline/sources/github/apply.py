@@ -106,7 +106,8 @@ def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport
 
 def _shown(store: Store, touch: Touch) -> list[Resource]:
     """What a delivery shows, without what was deleted since: what a thread that was read in a newer state lacks."""
-    newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED else []
+    # An issue that came from another repository shows nothing yet.
+    newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED and touch.resources else []
     if not newest or touch.number in store.touched() or touch.resources[0].version >= newest[0]:
         return list(touch.resources)
     return [resource for resource in touch.resources if store.versions(resource.kind, [resource.id])]

@@ -13,7 +13,7 @@ from datetime import datetime
 from rag_pipeline.errors import PermanentError, QuotaExhausted, ResourceGone, TransientError
 from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.client import GitHubClient, Page
-from rag_pipeline.sources.github.listings import SINCE_LISTINGS, FetchReport, Reader
+from rag_pipeline.sources.github.listings import REVIEW_COMMENTS, SINCE_LISTINGS, FetchReport, Reader
 from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import Identity, bury, kind_of, settle
@@ -173,9 +173,10 @@ class ThreadUpdate:
         if not whole:
             self._count_comments(number, self._head(number))
         known = self._store.thread("pull_request", number)
-        has_remarks = bool(self._store.living_of("review_comment", number))
+        is_old = known or str(self._head(number).get("updated_at")) > self._reader.begun(REVIEW_COMMENTS)
         # Nothing else tells that one was deleted.
-        if (whole and said != 0) or (known and (known.deleted or has_remarks)):
+        may_lack = is_old and bool(self._store.living_of("review_comment", number))
+        if (whole and said != 0) or may_lack or (known and known.deleted):
             self._read_review_comments(number, said=said)
         self.read_reviews(number)
         self._read_files(number)

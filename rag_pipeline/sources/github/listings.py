@@ -115,6 +115,7 @@ class Reader:
         Pages are asked for by time, not by number: an item that changes meanwhile moves to the end, and by number
         the one behind it would slip onto a page that was read already.
         """
+        self._begin(listing)
         name, cursor = f"since:{listing.kind}", self.store.note(f"cursor:{listing.kind}")
         since, newest = cursor, cursor or EPOCH
         url: str | None = None
@@ -142,6 +143,10 @@ class Reader:
             self.store.set_note(f"cursor:{listing.kind}", max(done, cursor or "") or None)
             self.store.forget_pages(name, keep=asked)
 
+    def begun(self, listing: Listing) -> str:
+        """By GitHub's clock: all that a listing holds was read at this moment or later; "" when that is not known."""
+        return self.store.note(f"begun:{listing.kind}") or ""
+
     def read_pulls(self) -> None:
         """Keep what pull requests have beyond issues: all of them once, oldest first; then those that changed last."""
         if self.store.note("loaded:pull") is None:
@@ -149,22 +154,24 @@ class Reader:
         else:
             self._read_newest_pulls(self.store.note("cursor:pull") or EPOCH)
 
+    def _begin(self, listing: Listing) -> None:
+        if not self.begun(listing):
+            # The issues were listed before: what changes from now on is newer than they are.
+            self.store.set_note(f"begun:{listing.kind}", self.store.note("cursor:issue") or EPOCH)
+
     def _load_pulls(self) -> None:
+        self._begin(PULLS)
         number = int(self.store.note("page:pull") or 1)
-        # What changes while they are listed is newer than the issues, which were listed before.
-        started = self.store.note("started:pull") or self.store.note("cursor:issue") or EPOCH
         url: str | None = self._address(PULLS, sort="created", direction="asc", page=str(number))
         while url is not None:
             answer = self._get(url)
             with self.store.transaction():
                 url = self._keep(answer, PULLS, name="").next
-                self.store.set_note("started:pull", started)
                 self.store.set_note("page:pull", str(number))
                 number += 1
         with self.store.transaction():
             self.store.set_note("loaded:pull", "1")
-            self.store.set_note("cursor:pull", started)
-            self.store.set_note("started:pull", None)
+            self.store.set_note("cursor:pull", self.begun(PULLS))
             self.store.set_note("page:pull", None)
 
     def _read_newest_pulls(self, cursor: str) -> None:
@@ -229,7 +236,7 @@ class Reader:
             url = held.next
         missing = [id_ for id_ in self.store.living_of(kind, number) if id_ not in listed]
         # A page that slipped or broke looks the same as a deletion; only the count that GitHub knows tells them apart.
-        gone = [id_ for id_ in missing if len(listed) == said or not self.exists(f"{single}/{id_}")]
+        gone = [id_ for id_ in missing if len(listed) == said or not self.exists(single, id_)]
         with self.store.transaction():
             for id_ in gone:
                 self.remove(kind, id_, number=number)
@@ -251,12 +258,14 @@ class Reader:
             self.store.put(listed, seen_at=self.seen_at)
             self.store.clear_problem(f"files {number}")
 
-    def exists(self, path: str) -> bool:
-        """Whether GitHub has what this path of the repository names."""
+    def exists(self, path: str, id_: int) -> bool:
+        """Whether GitHub has the comment or review of this id, below this path of the repository."""
         try:
-            self.client.get(f"/repos/{self.repository}{path}")
+            page = self.client.get(f"/repos/{self.repository}{path}/{id_}")
         except ResourceGone:
             return False
+        if not isinstance(page.data, dict) or page.data.get("id") != id_:
+            raise TransientError(f"{page.url} should be what has this id, but GitHub sent something else: try again")
         return True
 
     def keep(self, resource: Resource) -> None:

@@ -153,7 +153,7 @@ class _Comparison:
 
     def _remove_comments(self, listing: Listing, numbers: Mapping[int, int]) -> None:
         for id_, number in numbers.items():
-            if not self._reader.exists(f"{listing.path}/{id_}"):
+            if not self._reader.exists(listing.path, id_):
                 with self._store.transaction():
                     self._reader.remove(listing.kind, id_, number=number)
 

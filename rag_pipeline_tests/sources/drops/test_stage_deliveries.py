@@ -79,7 +79,7 @@ def test_what_touches_no_configured_repository_is_ignored_by_name(taking, forge,
     deliver(taking, Delivery(event="sub_issues", payload={"action": "sub_issue_added"}), 3)
     report = taking.take()
     assert report.ignored == {
-        "repository acme/engine is not configured": 1,
+        "the threads of acme/engine are not configured": 1,
         "events of type star touch no knowledge": 1,
         "events of type sub_issues touch no knowledge": 1,
     }
@@ -171,7 +171,7 @@ def test_a_known_repository_is_told_by_its_number_not_by_its_name(taking, forge,
     deliver(taking, webhooks.thread(github.site, "opened", forge.open_issue(namesake, title="Not this one")), 1)
     deliver(taking, webhooks.thread(github.site, "edited", issue), 2)
     report = taking.take()
-    assert dict(report.ignored) == {"repository acme/rocket is not configured": 1}
+    assert dict(report.ignored) == {"the threads of acme/rocket are not configured": 1}
     assert [thread["title"] for thread in threads(taking).values()] == ["Login fails"]
     with GitHubMirror(taking.settings, repository).open() as store:
         assert store.note("full_name") == "acme/booster"

@@ -73,8 +73,8 @@ class Story:
     def break_something(self) -> None:
         match, kind = self.rng.choice(ADDRESSES), self.rng.choice(BREAKS)
         if kind == "body":
-            # An empty list instead of the true one; of files nothing would tell that it is wrong.
-            match = f"^(?!.*/files).*{match}"
+            # An empty list instead of the true one; of files and reviews nothing would tell that it is wrong.
+            match = f"^(?!.*/(files|reviews)).*{match}"
         self.mirrored.server.faults.add(
             Fault(
                 match=match, kind=kind, after=self.rng.randint(0, 6), times=self.rng.randint(1, 3), seconds=3000,

@@ -1,4 +1,4 @@
-"""Whatever ends a fetch early: what is settled is kept, no half thread is shown, and the next fetch goes on from there."""
+"""Whatever ends a fetch early: what is settled is kept, no half thread is shown, the next fetch goes on from there."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from rag_pipeline_tests.github_server.nouns import Repository
 from rag_pipeline_tests.github_server.server import GitHubServer
 from rag_pipeline_tests.sources.github.mirrors import Mirrored, cold_load, served
 
-
 # Names.
 
 

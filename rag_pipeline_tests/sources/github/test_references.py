@@ -52,7 +52,8 @@ def test_a_keyword_closes_only_the_issue_after_it() -> None:
     "hidden",
     [
         "<!-- Fixes #7 -->", "<!--\nFixes #7\n-->", "<!-- Fixes #7", "`Fixes #7`", "``Fixes ` #7``",
-        "```\nFixes #7\n```", "```python\nFixes #7\n```", "~~~\nFixes #7\n~~~", "```\nFixes #7", "> ```\n> Fixes #7\n> ```",
+        "```\nFixes #7\n```", "```python\nFixes #7\n```", "~~~\nFixes #7\n~~~", "```\nFixes #7",
+        "> ```\n> Fixes #7\n> ```",
         "- ```\n  Fixes #7\n  ```", "````\n```\nFixes #7\n```\n````", "```\r\nFixes #7\r\n```\r\n",
         "~~~\n```\nFixes #7\n~~~",
     ],
