@@ -81,12 +81,14 @@ def test_reconcile_removes_what_is_gone_and_says_so(used, forge, rocket):
     assert (row["repository"], row["threads_removed"], row["outcome"]) == ("acme/rocket", 1, "complete")
 
 
+@pytest.mark.slow
 def test_a_refused_token_is_named_and_never_printed(used):
     message = used.fails("reconcile", GITHUB_TOKEN="ghp_wrong0123456789")
     assert "Bad credentials" in message and "GITHUB_TOKEN" in message
     assert "ghp_wrong" not in message
 
 
+@pytest.mark.slow
 def test_reconcile_names_the_repositories_there_are(used):
     message = used.fails("reconcile", "--repository", "rockets")
     assert "there is no repository 'rockets'" in message and "acme/rocket" in message

@@ -141,9 +141,8 @@ class Installation:
                 "dagster/asset_partition_range_start": str(first),
                 "dagster/asset_partition_range_end": str(last),
             }
-        instance = self.instance or dg.DagsterInstance.ephemeral()
         result = job.execute_in_process(
-            instance=instance, tags=tags, raise_on_error=False,
+            instance=self._dagster(), tags=tags, raise_on_error=False,
             asset_selection=[dg.AssetKey(name) for name in select] or None, run_config=_QUIET,
         )  # fmt: skip
         return result, pipeline
@@ -182,7 +181,7 @@ class Installation:
             build_defs(self.settings, pipeline=pipeline)
             .resolve_job_def(RECONCILE_JOB)
             .execute_in_process(
-                instance=self.instance or dg.DagsterInstance.ephemeral(), raise_on_error=False,
+                instance=self._dagster(), raise_on_error=False,
                 run_config={**_QUIET, "ops": {RECONCILIATION: {"config": config}}},
             )
         )  # fmt: skip
@@ -253,6 +252,11 @@ class Installation:
         self.now += timedelta(seconds=seconds)
         if self.github is not None:
             self.github.forge.now = self.now
+
+    def _dagster(self) -> dg.DagsterInstance:
+        # Making one takes as long as a short run.
+        self.instance = self.instance or dg.DagsterInstance.ephemeral()
+        return self.instance
 
     def _tick(self) -> datetime:
         # Real clocks move between two looks at them.

@@ -15,6 +15,7 @@ from rag_pipeline_tests.github_server.changes import KINDS, Change, random_chang
 from rag_pipeline_tests.github_server.generated import generate
 from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.server import GitHubServer
+from rag_pipeline_tests.long import long
 
 REPOSITORIES = [{"github": "acme/rocket", "name": "rocket"}, {"github": "acme/engine", "name": "engine"}]
 # A drop is taken by a run of its own, as the sensor launches it.
@@ -153,11 +154,11 @@ def follow(world: World, steps: int, tmp_path: Path, other_database: str) -> Non
     assert len(world.installation.embedder.embedded) == embedded
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [2, 3])
 def test_changes_drops_refreshes_and_reconciliations_end_in_the_cold_index(
     seed, forge, github, tmp_path, database, other_database
 ):
-    follow(World(forge, github, tmp_path / "home", database, seed=seed), 10, tmp_path, other_database)
+    follow(World(forge, github, tmp_path / "home", database, seed=seed), 8, tmp_path, other_database)
 
 
 def test_refreshes_alone_end_in_the_cold_index(forge, github, tmp_path, database, other_database):
@@ -165,15 +166,17 @@ def test_refreshes_alone_end_in_the_cold_index(forge, github, tmp_path, database
     world = World(
         forge, github, tmp_path / "home", database, seed=5, kinds=kinds, deliveries=(0, 1), may_reconcile=False
     )
-    follow(world, 9, tmp_path, other_database)
+    follow(world, 8, tmp_path, other_database)
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_long_histories_end_in_the_cold_index(seed, forge, github, tmp_path, database, other_database):
     follow(World(forge, github, tmp_path / "home", database, seed=seed), 45, tmp_path, other_database)
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 208))
 def test_long_histories_without_reconciliation_end_in_the_cold_index(
@@ -185,6 +188,7 @@ def test_long_histories_without_reconciliation_end_in_the_cold_index(
     follow(world, 45, tmp_path, other_database)
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 308))
 def test_where_everything_is_delivered_no_reconciliation_is_needed(
@@ -197,6 +201,7 @@ def test_where_everything_is_delivered_no_reconciliation_is_needed(
     follow(world, 45, tmp_path, other_database)
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_each_kind_of_change_ends_in_the_cold_index_by_refresh_drop_or_reconciliation(

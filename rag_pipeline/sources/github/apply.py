@@ -60,9 +60,9 @@ def apply_touches(
         except (TransientError, PermanentError, ConfigError, SourceNotFound) as error:
             report.unreachable = str(error)
     with mirror.locked(), mirror.open() as store:
-        identity = mirror.identity(store)
+        identity, waiting = mirror.identity(store), set(store.touched())
         for kind, number in sorted(report.threads):
-            if kind in _LISTED and report.from_api:
+            if kind in _LISTED and report.from_api and number not in waiting:
                 continue
             with store.transaction():
                 # Settled as far as it is known; that reviews or files were never read stays noted for the next fetch.

@@ -90,7 +90,7 @@ class GitHubMirror:
         page = self._repository_page(client, known)
         if known is not None and isinstance(page.data, dict) and page.data.get("id") != known:
             # The repository was renamed and another one has taken its name: it is the first one that is indexed.
-            page = self._by_id(client, known)
+            page = self._former(client, known)
         data = page.data if isinstance(page.data, dict) else {}
         if not isinstance(data.get("id"), int) or not isinstance(data.get("full_name"), str):
             raise TransientError(
@@ -130,6 +130,15 @@ class GitHubMirror:
             return client.get(f"/repositories/{known}")
         except ResourceGone:
             raise self._not_found() from None
+
+    def _former(self, client: GitHubClient, known: int) -> Page:
+        try:
+            return client.get(f"/repositories/{known}")
+        except ResourceGone:
+            raise SourceNotFound(
+                f"{self.repository.github} is another repository now: the one that was indexed under this name "
+                f"(number {known}) is gone from {self.base_url}; to index the new one instead, delete {self._alias}"
+            ) from None
 
     def _not_found(self) -> SourceNotFound:
         return SourceNotFound(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_pipeline.sources.github.deliveries import Touch
 from rag_pipeline_tests.github_server import webhooks
 from rag_pipeline_tests.github_server.faults import Fault
 from rag_pipeline_tests.github_server.model import Forge
@@ -102,6 +103,19 @@ def test_what_the_delivery_says_is_deleted_is_not_asked_for(forge: Forge, issue:
     assert loaded.settled()["issue 1"].deleted
 
 
+def test_a_touch_that_shows_nothing_of_its_thread_makes_it_fresh_all_the_same(
+    forge: Forge, app: Repository, issue: Thread, loaded: Mirrored
+) -> None:
+    """As the place does to which an issue was transferred, when only the place it left has said so."""
+    forge.edit_thread(issue, title="new")
+    touch = Touch(kind="issue", number=1)
+    loaded.apply((touch, forge.now), api=False)
+    assert loaded.issue(1)["title"] == "An issue"
+    loaded.apply((touch, forge.now), (Touch(kind="issue", number=99), forge.now))
+    assert loaded.issue(1)["title"] == "new"
+    assert "issue 99" not in loaded.threads()
+
+
 def test_a_transferred_issue_leaves_a_tombstone_and_arrives_where_it_went(
     forge: Forge, app: Repository, issue: Thread, loaded: Mirrored
 ) -> None:
@@ -152,6 +166,18 @@ def test_when_the_api_cannot_be_asked_the_payload_counts_until_the_next_fetch(
     assert loaded.bodies(1) == ["An old comment.", "new"]
     loaded.fetch()
     assert loaded.threads() == cold_load(loaded, tmp_path / "cold")
+
+
+def test_of_many_threads_one_that_cannot_be_read_is_as_its_payload_says(
+    forge: Forge, app: Repository, loaded: Mirrored
+) -> None:
+    sent = [webhooks.thread(SITE, "opened", forge.open_issue(app)) for _ in range(30)]
+    pull = forge.open_pull_request(app, title="as the payload says")
+    loaded.server.faults.add(Fault(match=f"/pulls/{pull.number}/reviews", kind="status", times=2))
+    report = loaded.deliver(*sent, webhooks.thread(SITE, "opened", pull))
+    assert (report.from_api, report.from_payload) == (31, 1)
+    assert loaded.pull(pull.number)["title"] == "as the payload says"
+    assert loaded.fetch().waiting == 0
 
 
 # Without it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_a_fetch_at_each_date_ends_where_a_first_load_does_and_asks_for_what_cha
         first = len(mirrored.asked_by_fetch())
         pulls = len(repository.pulls())
         print(f"\n{len(repository.threads)} threads, of them {pulls} pull requests: {first} requests")
-        for before, after in zip(states, states[1:], strict=False):
+        for before, after in pairwise(states):
             become(forge, after)
             asked = len(mirrored.asked_by_fetch())
             changed, changed_pulls = numbers(before, after)

@@ -20,6 +20,7 @@ from rag_pipeline_tests.github_server.faults import Fault, Kind
 from rag_pipeline_tests.github_server.generated import generate
 from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.nouns import Repository
+from rag_pipeline_tests.long import long
 from rag_pipeline_tests.sources.github.mirrors import Mirrored, cold_load, served, touch_of
 
 TRACELESS = ("delete_issue", "transfer_issue", "convert_to_discussion")
@@ -69,6 +70,12 @@ class Story:
 
     def reconcile(self) -> None:
         self.mirrored.reconcile(confirmed=self.rng.random() < 0.5)
+
+    def change_meanwhile(self) -> None:
+        """Something changes while the mirror reads."""
+        self.mirrored.server.faults.add(
+            Fault(match=self.rng.choice(ADDRESSES), kind="act", after=self.rng.randint(0, 4), action=self.change)
+        )
 
     def break_something(self) -> None:
         match, kind = self.rng.choice(ADDRESSES), self.rng.choice(BREAKS)
@@ -126,14 +133,19 @@ def story(seed: int, *, kinds: Collection[str] = (), folder: Path) -> Iterator[S
 
 def changes_reach_a_mirror_that_also_reconciles(seed: int, folder: Path) -> None:
     with story(seed, folder=folder) as each:
-        each.happen(each.change, each.change, each.fetch, each.deliver, each.deliver, each.reconcile, steps=14)
+        each.happen(
+            each.change, each.change, each.fetch, each.deliver, each.deliver, each.reconcile, each.change_meanwhile,
+            steps=16,
+        )  # fmt: skip
+        each.mend()
         each.mirrored.reconcile(confirmed=True)
         each.check(folder)
 
 
 def dated_changes_reach_a_mirror_that_only_fetches(seed: int, folder: Path) -> None:
     with story(seed, kinds=DATED, folder=folder) as each:
-        each.happen(each.change, each.change, each.fetch, steps=14)
+        each.happen(each.change, each.change, each.fetch, each.change_meanwhile, steps=16)
+        each.mend()
         each.mirrored.fetch()
         each.check(folder)
 
@@ -142,7 +154,7 @@ def changes_reach_a_mirror_whose_readings_break(seed: int, folder: Path) -> None
     with story(seed, folder=folder) as each:
         each.happen(
             each.change, each.fetch, each.fetch, each.deliver, each.reconcile, each.break_something,
-            each.break_something, steps=20,
+            each.break_something, each.change_meanwhile, steps=22,
         )  # fmt: skip
         each.mend()
         each.mirrored.fetch()
@@ -155,6 +167,7 @@ def a_first_load_that_breaks_again_and_again_is_whole_in_the_end(seed: int, fold
         each.mirrored = each.mirrored.elsewhere(folder / "broken")
         for _ in range(8):
             each.break_something()
+            each.change_meanwhile()
             each.change()
             try:
                 each.fetch()
@@ -181,6 +194,7 @@ def test_quickly(holds: Callable[[int, Path], Any], seed: int, tmp_path: Path) -
     holds(seed, tmp_path)
 
 
+@long
 @pytest.mark.slow
 @every_property
 def test_at_length(holds: Callable[[int, Path], Any]) -> None:

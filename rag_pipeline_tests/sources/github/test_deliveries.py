@@ -58,7 +58,7 @@ def test_each_of_githubs_examples_touches_something_or_is_ignored_by_name() -> N
     assert touching == set(TOUCHING)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     event=st.sampled_from(TOUCHING) | st.text(max_size=10),
     payload=st.dictionaries(

@@ -74,6 +74,21 @@ def test_when_another_repository_takes_the_old_name_the_first_is_still_the_one(
     assert mirrored.mirror.id == app.id
 
 
+def test_a_repository_that_was_deleted_and_made_anew_is_not_mistaken_for_the_first(
+    forge: Forge, app: Repository, mirrored: Mirrored
+) -> None:
+    forge.open_issue(app, title="old")
+    mirrored.fetch()
+    forge.delete_repository(app)
+    forge.open_issue(forge.add_repository("acme/app"), title="new")
+    with pytest.raises(SourceNotFound, match=r"is another repository now.*delete (.*acme%2Fapp\.json)") as caught:
+        mirrored.fetch()
+    assert mirrored.issue(1)["title"] == "old"
+    Path(str(caught.value).rpartition("delete ")[2]).unlink()
+    mirrored.fetch()
+    assert mirrored.issue(1)["title"] == "new"
+
+
 def test_an_entry_renamed_in_the_settings_has_the_mirror_that_was_there(
     forge: Forge, app: Repository, mirrored: Mirrored
 ) -> None:

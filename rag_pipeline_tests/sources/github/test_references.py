@@ -112,7 +112,7 @@ def test_any_text_gives_references_of_the_right_form(text: str) -> None:
 )
 def test_a_comment_of_a_megabyte_is_read_in_a_moment(part: str) -> None:
     text = part * (1_000_000 // len(part)) + "#1"
-    started = time.monotonic()
+    started = time.process_time()
     mentions(text)
     closes(text)
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3

@@ -52,7 +52,7 @@ OBJECTS = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=25).map(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=JSON | OBJECTS, kind=st.sampled_from(sorted(READERS)))
 def test_any_json_is_a_resource_that_can_be_kept_or_an_item_error(data: Any, kind: str) -> None:
     try:
@@ -67,7 +67,7 @@ def test_any_json_is_a_resource_that_can_be_kept_or_an_item_error(data: Any, kin
     assert found.version == "" or found.version == instant(found.version) >= EPOCH
 
 
-@settings(deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(data=JSON | OBJECTS)
 def test_any_json_is_a_changed_file_or_an_item_error(data: Any) -> None:
     try:
