@@ -10,12 +10,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import Literal
 from uuid import UUID
 
 _SEPARATOR = "\x1f"  # ASCII unit separator: cannot occur in a path, a repository or a tenant name
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 """What typed metadata may hold."""
+
+
+Markup = Literal["markdown", "rst", "asciidoc", "text", "code"]
+"""How a document's text is laid out, which decides where it may be cut."""
 
 
 def stable_id(*parts: str) -> UUID:
@@ -99,6 +104,8 @@ class Document:
     scope: str | None = None
     deleted: bool = False
     text: str = ""
+    markup: Markup = "text"
+    """Of `text` as cleaning made it: what was HTML or a notebook is markdown by then."""
     title: str | None = None
     path: str | None = None
     language: str | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
@@ -16,6 +17,12 @@ from rag_pipeline.index.migrations import migrate
 from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.embedded.servers import temporary_postgres
 from rag_pipeline_tests.git_repository import GitRepository
+
+# The same examples every time: a red test means that this change broke something. New ones are looked for on purpose,
+# with `make test ARGS=--hypothesis-profile=explore`.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.load_profile("repeatable")
 
 _numbers = itertools.count()
 

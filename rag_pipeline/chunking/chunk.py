@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import PurePosixPath
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.code_blocks import code_blocks
@@ -25,10 +24,6 @@ from rag_pipeline.settings import Chunking
 
 CHUNKING_VERSION: str = "1"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
-
-_RST_SUFFIXES = frozenset(["", ".rst", ".text", ".txt"])  # plain text is laid out like it more often than not
-_ASCIIDOC_SUFFIXES = frozenset([".adoc", ".asciidoc"])
-_PYTHON_SUFFIXES = frozenset([".py", ".pyi", ".pyw", ".pyx"])
 
 
 def chunk_document(document: Document, *, settings: Chunking, count_tokens: TokenCounter) -> list[Chunk]:
@@ -119,15 +114,15 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
 
 
 def _blocks(document: Document, text: str) -> list[Block]:
-    suffix = PurePosixPath(document.path or "").suffix.lower()
-    if document.source_type == "code" and suffix != ".ipynb":  # notebooks were made markdown
-        return code_blocks(text, python=suffix in _PYTHON_SUFFIXES or document.language == "python")
-    content_type = document.metadata.get("content_type")
-    if suffix in _ASCIIDOC_SUFFIXES or content_type == "text/asciidoc":
-        return marked_up_blocks(text, marks=ASCIIDOC)
-    if (document.path and suffix in _RST_SUFFIXES) or content_type == "text/x-rst":
-        return rst_blocks(text)
-    return marked_up_blocks(text, marks=MARKDOWN)
+    match document.markup:
+        case "code":
+            return code_blocks(text, python=document.language == "python")
+        case "asciidoc":
+            return marked_up_blocks(text, marks=ASCIIDOC)
+        case "markdown":
+            return marked_up_blocks(text, marks=MARKDOWN)
+        case _:  # plain text is laid out like reStructuredText more often than not
+            return rst_blocks(text)
 
 
 def _span(text: str, atoms: Sequence[Atom]) -> _Span | None:

@@ -46,7 +46,7 @@ def clean(item: SourceItem, *, threads: Threads = DEFAULT_THREADS) -> Document:
         ItemError: a notebook or a thread that cannot be read.
     """
     if item.deleted:
-        return _document(item, Extract(text=""), metadata=item.metadata)
+        return _document(item, Extract(text="", markup="text"), metadata=item.metadata)
     decoded = decode(item.content)
     extract = _extract(item, decoded.text, threads)
     metadata = {**item.metadata, **extract.metadata}
@@ -60,7 +60,7 @@ def clean(item: SourceItem, *, threads: Threads = DEFAULT_THREADS) -> Document:
 def _extract(item: SourceItem, text: str, threads: Threads) -> Extract:
     kind = kind_of(item)
     if kind == "code":
-        return Extract(text=text, title=item.path)
+        return Extract(text=text, markup="code", title=item.path)
     if kind == "notebook":
         return extract_notebook(text, path=item.path or item.source_id)
     if kind == "thread":
@@ -82,6 +82,7 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         scope=item.scope,
         deleted=item.deleted,
         text=extract.text,
+        markup=extract.markup,
         title=_title(item, extract),
         path=item.path,
         language=item.language,

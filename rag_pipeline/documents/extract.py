@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rag_pipeline.model import Json, Section
+from rag_pipeline.model import Json, Markup, Section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +13,7 @@ class Extract:
     """Text to be chunked; `source_lines` and `sections` as in `Document`."""
 
     text: str
+    markup: Markup
     title: str | None = None
     source_lines: Sequence[int] | None = None
     sections: Sequence[Section] | None = None

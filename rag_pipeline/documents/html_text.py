@@ -33,13 +33,13 @@ def extract_html(text: str) -> Extract:
     try:
         soup = BeautifulSoup(_terminated(text), "html.parser")
     except (ParserRejectedMarkup, AssertionError, RecursionError):
-        return Extract(text=text)
+        return Extract(text=text, markup="text")
     page = _Page()
     for event, node in _walk(soup):
         page.take(event, node)
     page.end_line()
     body = plain_text("\n".join(page.lines))
-    return Extract(text=body, title=_title(soup), source_lines=page.source_lines or [1])
+    return Extract(text=body, markup="markdown", title=_title(soup), source_lines=page.source_lines or [1])
 
 
 def _terminated(text: str) -> str:

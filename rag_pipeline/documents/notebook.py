@@ -29,7 +29,8 @@ def extract_notebook(text: str, *, path: str) -> Extract:
     parts = [part for cell in _cells(notebook, path) for part in _cell_parts(cell, language)]
     body = plain_text("\n\n".join(parts))
     body = body + "\n" if body else body
-    return Extract(text=body, title=markdown_title(body), source_lines=[1] * (body.count("\n") + 1))
+    lines = [1] * (body.count("\n") + 1)
+    return Extract(text=body, markup="markdown", title=markdown_title(body), source_lines=lines)
 
 
 def _read(text: str, path: str) -> Mapping[str, object]:

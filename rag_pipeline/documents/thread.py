@@ -52,6 +52,7 @@ def extract_thread(text: str, *, source_id: str, threads: Threads) -> Extract:
     body, sections = _joined([_description(thread), *_conversation(said), *_endings(thread, silent)])
     return Extract(
         text=body,
+        markup="markdown",
         title=thread.title or thread.reference,
         sections=sections,
         metadata={"dropped_comments": dropped} if dropped else {},

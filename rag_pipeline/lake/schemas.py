@@ -41,6 +41,7 @@ DOCUMENTS = pa.schema(
         *_ORIGIN,
         ("document_id", _ID),
         ("text", pa.large_string()),
+        ("markup", pa.string()),
         ("source_lines", _LINES),
         ("sections", _SECTIONS),
     ]
