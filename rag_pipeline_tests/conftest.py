@@ -51,6 +51,13 @@ def empty_database(server: EmbeddedPostgres) -> Iterator[str]:
 
 
 @pytest.fixture
+def other_empty_database(server: EmbeddedPostgres) -> Iterator[str]:
+    """The address of a second new database without our schema."""
+    with new_database(server, f"test_{next(_numbers)}") as url:
+        yield url
+
+
+@pytest.fixture
 def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
     """The address of a new migrated database."""
     with new_database(server, f"test_{next(_numbers)}", template=template) as url:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from rag_pipeline.cli.console import out, rows_table
-from rag_pipeline.cli.runs import ensure_pools, reason_of
+from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.errors import SourceNotFound
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Settings
@@ -29,7 +29,6 @@ def run_reconciliation(
     pipeline = Pipeline(settings=settings, watch=watch)
     config = {"confirm_removals": confirm, "repositories": list(repositories)}
     with dg.DagsterInstance.get() as instance:
-        ensure_pools(instance)
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(RECONCILE_JOB).execute_in_process(
             instance=instance, raise_on_error=False,
             run_config={

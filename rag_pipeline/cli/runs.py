@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.dagster_storage import ready_storage
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
@@ -66,11 +66,12 @@ class Summary:
 
 
 def prepare(settings: Settings) -> str:
-    """A running, migrated database; its address."""
+    """A running, migrated database; its address. Dagster's storage beside it is whole."""
     url = database_url(settings)
     migrate(url)
     if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
         ensure_database(url, database="dagster")
+    ready_storage()
     return url
 
 
@@ -106,7 +107,6 @@ def run_days(
     summary = Summary()
     started = time.perf_counter()
     with dg.DagsterInstance.get() as instance:
-        ensure_pools(instance)
         for days in ranges:
             pipeline = Pipeline(
                 settings=settings, watch=watch, github_was_asked=planned is not None,
@@ -163,21 +163,6 @@ def require_all_read(summary: Summary) -> None:
     if reasons:
         more = f" (and {len(reasons) - 1} more, see `rag-pipeline status`)" if len(reasons) > 1 else ""
         raise SourceNotFound(f"{reasons[0]}{more}; the other repositories are up to date")
-
-
-def ensure_pools(instance: dg.DagsterInstance) -> None:
-    """Make the pools' limits before the first step asks for them.
-
-    Dagster makes them on first use, and a run fails when another makes the same one at that moment (1.13).
-    """
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from rag_pipeline.defs.assets import POOLS
-
-    for pool in POOLS:
-        # The other one has made it: just what we wanted.
-        with contextlib.suppress(SQLAlchemyError):
-            instance.event_log_storage.initialize_concurrency_limit_to_default(pool)
 
 
 def _tags(days: DayRange) -> dict[str, str]:

@@ -45,9 +45,18 @@ def home() -> Iterator[Path]:
 
 def start(project: GitRepository, home: Path) -> subprocess.Popen[bytes]:
     environ = {**os.environ, "RAG_HOME": str(home), "RAG_REPO": str(project.path)}
-    return subprocess.Popen(
-        COMMAND, cwd=project.path.parent, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with log_of(home).open("ab") as log:
+        return subprocess.Popen(COMMAND, cwd=project.path.parent, env=environ, stdout=log, stderr=log)
+
+
+def log_of(home: Path) -> Path:
+    """What the commands printed."""
+    return home / "up.log"
+
+
+def finishes(process: subprocess.Popen[bytes], home: Path) -> None:
+    """Wait for a command, which must succeed; its words are shown where it does not."""
+    assert process.wait(timeout=240) == 0, log_of(home).read_text(encoding="utf-8", errors="replace")[-4000:]
 
 
 def index_of(home: Path) -> list[tuple[object, ...]]:
@@ -65,7 +74,7 @@ def index_of(home: Path) -> list[tuple[object, ...]]:
 @pytest.fixture(scope="module")
 def undisturbed(project: GitRepository) -> list[tuple[object, ...]]:
     with temporary_home() as home:
-        assert start(project, home).wait(timeout=180) == 0
+        finishes(start(project, home), home)
         rows = index_of(home)
     assert len(rows) > 100
     assert all(row[5] for row in rows)
@@ -78,7 +87,7 @@ def test_a_killed_run_converges_when_run_again(project, home, undisturbed, after
     time.sleep(after_s)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert start(project, home).wait(timeout=180) == 0
+    finishes(start(project, home), home)
     assert index_of(home) == undisturbed
 
 
@@ -89,11 +98,12 @@ def test_a_killed_database_and_run_converge(project, home, undisturbed):
     if server.is_running():
         os.kill(int(server._pid_file.read_text().splitlines()[0]), signal.SIGKILL)
     assert process.wait(timeout=180) in (0, 1)
-    assert start(project, home).wait(timeout=180) == 0
+    finishes(start(project, home), home)
     assert index_of(home) == undisturbed
 
 
 def test_two_runs_at_once_give_the_same_index(project, home, undisturbed):
     first, second = start(project, home), start(project, home)
-    assert (first.wait(timeout=240), second.wait(timeout=240)) == (0, 0)
+    finishes(first, home)
+    finishes(second, home)
     assert index_of(home) == undisturbed

@@ -1,0 +1,106 @@
+"""Dagster's own tables: a first start that was killed at any of its statements is made whole by the next."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from sqlalchemy import Engine, NullPool, create_engine, event, inspect
+
+from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.defs.assets import POOLS
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+class KilledHere(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+@contextmanager
+def killed_at(statement: int) -> Iterator[None]:
+    """Stop before this statement, the first being 1, that SQLAlchemy sends."""
+    sent = 0
+
+    def count(*_: object) -> None:
+        nonlocal sent
+        sent += 1
+        if sent == statement:
+            raise KilledHere
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        with pytest.raises(KilledHere):
+            yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+
+
+@pytest.fixture
+def storage(empty_database, tmp_path, monkeypatch) -> str:
+    """The address of a database that Dagster is about to use."""
+    for name in ("dagster.yaml", "workspace.yaml"):
+        shutil.copyfile(CHECKOUT / name, tmp_path / name)
+    url = empty_database.replace("postgresql://", "postgresql+psycopg2://")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("RAG_DAGSTER_STORAGE", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
+    return url
+
+
+def shape(url: str) -> dict[str, set[str]]:
+    """Every table with its indexes."""
+    engine = create_engine(url, poolclass=NullPool)
+    found = inspect(engine)
+    return {t: {str(i["name"]) for i in found.get_indexes(t)} for t in found.get_table_names()}
+
+
+# The first ones lie in the making of tables; the later ones in what Dagster notes about them, and in the pools.
+@pytest.mark.parametrize("statement", [5, 15, 27, 40, 58, 66, 75, 85, 92, 98, 109, 113])
+def test_a_start_that_was_killed_leaves_nothing_half_made(storage, statement, untouched) -> None:
+    with killed_at(statement):
+        ready_storage()
+    ready_storage()
+    assert shape(storage) == untouched
+    with dg.DagsterInstance.get() as instance:
+        assert {pool.name for pool in instance.event_log_storage.get_pool_limits()} == set(POOLS)
+        assert instance.create_run_for_job(job_def=empty.resolve_job_def("__ASSET_JOB")).run_id
+
+
+@dg.asset
+def nothing() -> None:
+    """An asset, so that a run of it is recorded in the tables of events too."""
+
+
+empty = dg.Definitions(assets=[nothing])
+
+
+@pytest.fixture
+def untouched(other_empty_database, monkeypatch, tmp_path, storage) -> dict[str, set[str]]:
+    """What Dagster makes when nobody stops it."""
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", other_empty_database.replace("postgresql://", "postgresql+psycopg2://"))
+    with dg.DagsterInstance.get():
+        found = shape(other_empty_database.replace("postgresql://", "postgresql+psycopg2://"))
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", storage)
+    return found
+
+
+def test_a_storage_that_is_whole_is_left_alone(storage) -> None:
+    ready_storage()
+    before = shape(storage)
+    statements: list[str] = []
+
+    def keep(*sent: object) -> None:
+        statements.append(str(sent[2]))
+
+    event.listen(Engine, "before_cursor_execute", keep)
+    try:
+        ready_storage()
+    finally:
+        event.remove(Engine, "before_cursor_execute", keep)
+    assert shape(storage) == before
+    assert not [s for s in statements if s.lstrip().upper().startswith(("CREATE", "DROP", "ALTER"))]
