@@ -312,7 +312,8 @@ class Reader:
             if f"{listing.kind} {resource.id}" in problems:
                 self.store.clear_problem(f"{listing.kind} {resource.id}")
         held = _Held(ids=[one.id for one in found], versions=[one.version for one in found], next=answer.page.next)
-        if name:
+        # A last page that is full stays as it is when another one comes after it.
+        if name and not (held.next is None and len(answer.page.data) >= PER_PAGE):
             self.store.remember_page(
                 answer.asked, listing=name, etag=answer.page.etag, next_url=held.next, kind=listing.kind, ids=held.ids
             )

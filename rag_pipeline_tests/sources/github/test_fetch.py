@@ -249,3 +249,17 @@ def test_what_was_said_in_an_issue_that_was_never_seen_waits_for_it_and_ends_wit
     mirrored.reconcile()
     assert mirrored.fetch().waiting == 0
     assert set(mirrored.threads()) == {"issue 1"}
+
+
+def test_a_page_that_was_full_hides_no_page_after_it(
+    forge: Forge, pull: Thread, mirrored: Mirrored, tmp_path: Path
+) -> None:
+    # GitHub's listings have 100 entries a page: the first page is the same before and after the 101st.
+    for number in range(100 - len(pull.the_pull().reviews)):
+        forge.review(pull, body=f"Review {number}.")
+    mirrored.fetch()
+    forge.tick(7200)
+    forge.review(pull, body="One more.")
+    mirrored.fetch()
+    assert "One more." in str(mirrored.threads())
+    assert mirrored.threads() == cold_load(mirrored, tmp_path / "cold")
