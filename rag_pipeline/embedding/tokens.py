@@ -61,10 +61,14 @@ def encodable(text: str) -> str:
 
 def count_word_pieces(texts: Sequence[str]) -> list[int]:
     """Lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP]."""
-    from rag_pipeline.embedding.wordpiece import wordpiece
+    return _piece_counter()([encodable(text) for text in texts])
 
-    encodings = wordpiece().encode_batch_fast([encodable(text) for text in texts], add_special_tokens=False)
-    return [len(encoding) for encoding in encodings]
+
+@cache
+def _piece_counter() -> TokenCounter:
+    from rag_pipeline.embedding.piece_count import PieceCounter
+
+    return PieceCounter()
 
 
 def encoding_counter(name: str) -> TokenCounter:

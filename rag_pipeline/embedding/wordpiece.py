@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VOCABULARY = "bert-base-uncased-vocab.txt"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 CLS, SEP = 101, 102
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @cache
@@ -35,7 +35,7 @@ def wordpiece() -> Tokenizer:
     tokenizer = Tokenizer(WordPiece(_vocabulary(), unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = BertPreTokenizer()
-    tokenizer.add_special_tokens(list(_SPECIAL))
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return tokenizer
 
 

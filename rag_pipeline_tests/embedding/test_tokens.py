@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_pipeline.embedding import counting_version, token_counter, tokens
+from rag_pipeline.embedding.wordpiece import wordpiece
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
 
@@ -38,6 +39,26 @@ def test_the_version_tells_the_counters_apart():
 def test_any_text_can_be_counted(text):
     assert token_counter(LOCAL)([text])[0] <= 3 * len(text) + 1
     assert (token_counter(OPENAI)([text])[0] > 0) == bool(text)
+
+
+PIECES = st.sampled_from(
+    ["word", "Word's", "naïve", "İ", "ǆ", "e\u0301", " \u0301x", "漢字", "か\u3099", "x" * 99, "y" * 101, "[CLS]", "[cls]",
+     "[", "]", "…", "\u200b", "\u00a0", "\x85", "\x1c", "\x0c", "\u2028", "\ufffd", "_", "snake_case", "3.14", "\t", "\n",
+     " ", "😀", "ﬁ", "ß", "\U0001d400", "—", "a\u00adb", "\ue000"]
+)  # fmt: skip
+
+
+@given(texts=st.lists(st.lists(PIECES | st.characters(), max_size=30).map("".join), max_size=4))
+def test_counting_gives_what_the_tokenizer_gives(texts):
+    counted = tokens.count_word_pieces(texts)
+    encodable = [tokens.encodable(text) for text in texts]
+    assert counted == [len(wordpiece().encode(text, add_special_tokens=False)) for text in encodable]
+
+
+@given(left=st.lists(PIECES).map("".join), right=st.lists(PIECES).map("".join))
+def test_what_is_cut_at_white_space_counts_as_its_parts_do(left, right):
+    whole, *parts = tokens.count_word_pieces([f"{left} {right}", left, right])
+    assert whole == sum(parts)
 
 
 def test_the_environment_is_left_as_it_was(monkeypatch):
