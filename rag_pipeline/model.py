@@ -129,6 +129,7 @@ class Chunk:
     """Order inside the document, from 0; not part of the identity."""
     text: str
     text_hash: UUID
+    """Of what is embedded: key of its vector in every space."""
     heading_path: Sequence[str]
     """Headings of prose, or enclosing symbols of code, outermost first."""
     start_char: int
@@ -141,6 +142,8 @@ class Chunk:
     """Length in tokens of the embedding model that the chunks are cut for."""
     anchor: str | None = None
     """Of the section it came from, in place of the document's anchor for lines; None: not from a section."""
+    context: str = ""
+    """What is put before `text` when it is embedded, its separator included; `text_hash` is of both together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

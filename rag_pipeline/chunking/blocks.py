@@ -6,7 +6,7 @@ A block is never cut while it fits a chunk. Between two blocks lies a gap; its l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 BlockKind = Literal["heading", "prose", "verbatim"]
 
@@ -28,9 +28,11 @@ MAX_INDENT: Final = 60
 """Deeper indentation makes no weaker gap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """`text[start:end]` of a document, with the gap before it; the blocks of a document tile it."""
+class Block(NamedTuple):
+    """`text[start:end]` of a document, with the gap before it; the blocks of a document tile it.
+
+    A tuple, like `Atom`: there is one for every few words of a corpus, and a dataclass takes several times as long.
+    """
 
     start: int
     end: int
@@ -96,10 +98,12 @@ class Outline:
 
     def blocks(self, *, length: int) -> list[Block]:
         """All blocks; the first begins at 0, the last ends at `length`."""
-        starts = [0, *(block[0] for block in self._blocks[1:]), length]
+        starts = [0, *(block[0] for block in self._blocks[1:])]
         return [
-            Block(start=starts[i], end=starts[i + 1], level=level, kind=kind, path=path, opens_section=opens_section)
-            for i, (_, level, kind, path, opens_section) in enumerate(self._blocks)
+            Block(start, end, level, kind, path, opens_section)
+            for start, end, (_, level, kind, path, opens_section) in zip(
+                starts, [*starts[1:], length], self._blocks, strict=False
+            )
         ]
 
 

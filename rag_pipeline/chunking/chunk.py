@@ -5,28 +5,34 @@ Blocks by structure, atoms that fit, pieces that fill a chunk, and then their id
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from rag_pipeline.chunking.blocks import Block
-from rag_pipeline.chunking.code_blocks import code_blocks
+from rag_pipeline.chunking.code import code_blocks
 from rag_pipeline.chunking.headings import heading_words
 from rag_pipeline.chunking.packing import gap_priorities, pack
 from rag_pipeline.chunking.prose_blocks import ASCIIDOC, MARKDOWN, marked_up_blocks
 from rag_pipeline.chunking.rst_blocks import rst_blocks
-from rag_pipeline.chunking.splitting import Atom, atoms_of, halves
+from rag_pipeline.chunking.splitting import Atom, atoms_of, halves, sentence_starts
 from rag_pipeline.chunking.tokens import TokenCounter
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking
 
-CHUNKING_VERSION: str = "1"
+CHUNKING_VERSION: str = "2"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
+Context = Literal["none", "headings"]
+"""What a chunk's text is embedded with: as `settings.Embedding.context`."""
+_MAX_ABOVE = 3
 
-def chunk_document(document: Document, *, settings: Chunking, count_tokens: TokenCounter) -> list[Chunk]:
+
+def chunk_document(
+    document: Document, *, settings: Chunking, count_tokens: TokenCounter, context: Context = "none"
+) -> list[Chunk]:
     """Chunks of at most `settings.max_tokens` tokens, in order; none for a tombstone or a text without words.
 
     Every character that is not white space lies in exactly one chunk. An edit changes the chunks that hold it and at
@@ -42,6 +48,7 @@ def chunk_document(document: Document, *, settings: Chunking, count_tokens: Toke
             for part in _parts(document)
             for piece in _pieces(document, part, settings=settings, count_tokens=count_tokens)
         ],
+        context=context,
     )
 
 
@@ -56,8 +63,16 @@ class _Part:
     """What all of it stands under."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
+class _Span(NamedTuple):
+    """What will be a chunk, without the white space around it; places are those in the part."""
+
+    start: int
+    end: int
+    atoms: Sequence[Atom]
+    tokens: int = 0
+
+
+class _Piece(NamedTuple):
     """What will be a chunk, with its place in the document."""
 
     start: int
@@ -65,16 +80,6 @@ class _Piece:
     tokens: int
     heading_path: tuple[str, ...]
     anchor: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
-    """What will be a chunk, without the white space around it; places are those in the part."""
-
-    start: int
-    end: int
-    atoms: Sequence[Atom]
-    tokens: int = 0
 
 
 def _parts(document: Document) -> list[_Part]:
@@ -96,27 +101,30 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
     text = part.text
     if not text.strip():
         return []
-    blocks = _blocks(document, text)
-    atoms = atoms_of(text, blocks, max_tokens=settings.max_tokens, count_tokens=count_tokens)
-    priorities = gap_priorities(text, atoms)
-    pieces = pack(atoms, priorities=priorities, max_tokens=settings.max_tokens, min_tokens=settings.min_tokens)
+    max_tokens = settings.max_tokens - settings.overlap_tokens
+    blocks = _blocks(document, text, max_tokens=max_tokens)
+    atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens)
+    pieces = pack(text, atoms, max_tokens=max_tokens, min_tokens=settings.min_tokens)
     spans = [span for start, end in pieces if (span := _span(text, atoms[start:end]))]
+    spans = _fitted(text, spans, max_tokens=max_tokens, count_tokens=count_tokens)
+    if settings.overlap_tokens:
+        spans = _overlapping(text, spans, settings=settings, count_tokens=count_tokens)
     return [
         _Piece(
-            start=part.start + span.start,
-            end=part.start + span.end,
-            tokens=span.tokens,
-            heading_path=_path(part, blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
-            anchor=part.anchor,
+            part.start + span.start,
+            part.start + span.end,
+            span.tokens,
+            _path(part, blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
+            part.anchor,
         )
-        for span in _fitted(text, spans, max_tokens=settings.max_tokens, count_tokens=count_tokens)
+        for span in spans
     ]
 
 
-def _blocks(document: Document, text: str) -> list[Block]:
+def _blocks(document: Document, text: str, *, max_tokens: int) -> list[Block]:
     match document.markup:
         case "code":
-            return code_blocks(text, python=document.language == "python")
+            return code_blocks(text, language=document.language, max_tokens=max_tokens)
         case "asciidoc":
             return marked_up_blocks(text, marks=ASCIIDOC)
         case "markdown":
@@ -141,16 +149,13 @@ def _fitted(text: str, spans: list[_Span], *, max_tokens: int, count_tokens: Tok
     fitted: list[_Span] = []
     while spans:
         counts = count_tokens([text[span.start : span.end] for span in spans])
-        counted = [
-            _Span(start=span.start, end=span.end, atoms=span.atoms, tokens=tokens)
-            for span, tokens in zip(spans, counts, strict=True)
-        ]
-        spans = []
-        for span in counted:
-            if span.tokens <= max_tokens or span.end - span.start <= 1:
-                fitted.append(span)
+        cut: list[_Span] = []
+        for span, tokens in zip(spans, counts, strict=True):
+            if tokens <= max_tokens or span.end - span.start <= 1:
+                fitted.append(span._replace(tokens=tokens))
             else:
-                spans.extend(_cut_in_two(text, span))
+                cut.extend(_cut_in_two(text, span))
+        spans = cut
     return sorted(fitted, key=lambda span: span.start)
 
 
@@ -161,14 +166,33 @@ def _cut_in_two(text: str, span: _Span) -> list[_Span]:
     return [half for part in (atoms[:gap], atoms[gap:]) if (half := _span(text, part))]
 
 
-def _chunks(document: Document, pieces: Sequence[_Piece]) -> list[Chunk]:
-    line_ends = list(accumulate(len(line) + 1 for line in document.text.split("\n")))
+def _overlapping(text: str, spans: Sequence[_Span], *, settings: Chunking, count_tokens: TokenCounter) -> list[_Span]:
+    """The spans, each begun earlier by as many whole sentences or lines as the overlap holds.
+
+    They are the last ones of the span before it, never all of it.
+    """
+    widened = list(spans[:1])
+    for before, span in pairwise(spans):
+        found = sentence_starts(text, before.start, span.start)
+        starts = sorted({at for at in found if before.start < at < span.start})
+        fitting = span
+        for start in reversed(starts[-settings.overlap_tokens :]):
+            shared, whole = count_tokens([text[start : span.start], text[start : span.end]])
+            if shared > settings.overlap_tokens or whole > settings.max_tokens:
+                break
+            fitting = span._replace(start=start, tokens=whole)
+        widened.append(fitting)
+    return widened
+
+
+def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -> list[Chunk]:
     occurrences: Counter[str] = Counter()
+    lines = _LineNumbers(document)
     chunks = []
     for position, piece in enumerate(pieces):
         text = document.text[piece.start : piece.end]
-        start_line = _source_line(document, bisect_right(line_ends, piece.start))
-        end_line = _source_line(document, bisect_right(line_ends, piece.end - 1))
+        start_line, end_line = lines.of(piece.start, text)
+        above = _above(piece.heading_path, text) if context == "headings" else ""
         chunks.append(
             Chunk(
                 tenant=document.tenant,
@@ -176,26 +200,48 @@ def _chunks(document: Document, pieces: Sequence[_Piece]) -> list[Chunk]:
                 chunk_id=chunk_id(document.document_id, text, occurrences[text]),
                 position=position,
                 text=text,
-                text_hash=text_hash(text),
+                text_hash=text_hash(above + text),
                 heading_path=piece.heading_path,
                 start_char=piece.start,
                 end_char=piece.end,
                 start_line=start_line,
-                end_line=max(start_line, end_line),
+                end_line=end_line,
                 tokens=piece.tokens,
                 anchor=piece.anchor,
+                context=above,
             )
         )
         occurrences[text] += 1
     return chunks
 
 
-def _source_line(document: Document, line: int) -> int:
-    """The 1-based source line of a 0-based line of the text."""
-    lines = document.source_lines
-    if lines is None:
-        return line + 1
-    return lines[min(line, len(lines) - 1)] if lines else 1
+def _above(heading_path: Sequence[str], text: str) -> str:
+    """The headings or symbols that the text does not name itself: naming them twice makes it harder to find."""
+    unnamed = [name for name in dict.fromkeys(heading_path) if name and name not in text]
+    return " > ".join(unnamed[-_MAX_ABOVE:]) + "\n\n" if unnamed else ""
+
+
+@dataclass(slots=True)
+class _LineNumbers:
+    """Lines of the source for places in the text, which are asked for in order."""
+
+    document: Document
+    counted: int = 0
+    """So far into the text have newlines been counted."""
+    newlines: int = 0
+
+    def of(self, start: int, text: str) -> tuple[int, int]:
+        """First and last line (1-based) of what stands at `start`."""
+        self.newlines += self.document.text.count("\n", self.counted, start)
+        self.counted = start
+        first = self._source_line(self.newlines)
+        return first, max(first, self._source_line(self.newlines + text.count("\n")))
+
+    def _source_line(self, line: int) -> int:
+        lines = self.document.source_lines
+        if lines is None:
+            return line + 1
+        return lines[min(line, len(lines) - 1)] if lines else 1
 
 
 def _path(part: _Part, blocks: Sequence[Block]) -> tuple[str, ...]:

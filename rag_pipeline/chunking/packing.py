@@ -8,37 +8,43 @@ again over the weakest gaps first. Both decisions look no further than the neigh
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import accumulate
+from zlib import crc32
 
 from rag_pipeline.chunking.splitting import Atom
 
 Piece = tuple[int, int]
 """Atoms from the first number up to the second, exclusive."""
 
-_KEY_CHARS = 32
+_KEY_CHARS = 48
 _MARGIN_CHARS = 64
 
 
 def gap_priorities(text: str, atoms: Sequence[Atom]) -> list[int]:
-    """Per atom, how strong the gap before it is: the smaller the stronger; by level, then by a hash of what follows."""
+    """Per atom, how strong the gap before it is: the smaller the stronger; by level, then by a hash of what follows.
+
+    The hash is of one word, the longest of the first ones, so that an edit of another word moves no cut; where two are
+    equal, of all of them.
+    """
     priorities = []
     for atom in atoms:
         words = text[atom.start : atom.start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
-        digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        priorities.append((atom.level << 64) | int.from_bytes(digest, "big"))
+        encoded = words.encode("utf-8", "surrogatepass")
+        longest = max(encoded.split(), key=len, default=b"")
+        priorities.append((atom.level << 64) | (crc32(longest) << 32) | crc32(encoded))
     return priorities
 
 
-def pack(atoms: Sequence[Atom], *, priorities: Sequence[int], max_tokens: int, min_tokens: int) -> list[Piece]:
-    """Pieces of at most `max_tokens` each, in order, that together hold all atoms.
+def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int) -> list[Piece]:
+    """Pieces of at most `max_tokens` each, in order, that together hold all atoms of the text.
 
     Pieces of fewer than `min_tokens` are joined to a neighbour where both fit.
     """
-    if not atoms:
-        return []
     before = [0, *accumulate(atom.tokens for atom in atoms)]
+    if before[-1] <= max_tokens:
+        return [(0, len(atoms))] if atoms else []
+    priorities = gap_priorities(text, atoms)
     pieces = _cut_at_strongest(priorities, before, max_tokens=max_tokens)
     return _join_over_weakest(pieces, atoms, priorities, before, max_tokens=max_tokens, min_tokens=min_tokens)
 

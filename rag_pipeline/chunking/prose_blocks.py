@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from rag_pipeline.chunking.blocks import ITEM, PARAGRAPH, Block, BlockKind, Outline, indentation
@@ -23,22 +24,40 @@ class Marks:
 
     heading: re.Pattern[str]
     """Group 1: one character per level; group 2: the heading."""
+    heading_character: str
+    """What such a line begins with."""
     fence: re.Pattern[str]
     """Group 1: what must close it."""
+    fence_characters: str
+    """What such a line may begin with."""
     first_characters: str
     """No other line can be a heading, a fence, a list item, a table row or an underline."""
     underlines: bool
     """Whether `===` and `---` under a line make it a heading."""
 
+    @property
+    def interrupting(self) -> re.Pattern[str]:
+        """The end of a line before one that is blank or begins with one of `first_characters`."""
+        return _interrupting(self.first_characters)
+
+
+@cache
+def _interrupting(first_characters: str) -> re.Pattern[str]:
+    return re.compile(rf"\n(?=[^\S\n]*(?:\n|\Z|[{re.escape(first_characters)}]))")
+
 
 MARKDOWN: Final = Marks(
     heading=re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:(?<=[ \t])#+)?[ \t]*$"),
+    heading_character="#",
     fence=re.compile(r"(`{3,}|~{3,})"),
+    fence_characters="`~",
     first_characters="#`~|=-*+•0123456789",
     underlines=True,
 )
 ASCIIDOC: Final = Marks(
     heading=re.compile(r"(={1,6})[ \t]+(\S.*)$"),
+    heading_character="=",
+    fence_characters="-.=*+|`",
     fence=re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|\+{4,}|\|={3,}|`{3,})[ \t]*$"),
     first_characters="=-.*+|`•0123456789",
     underlines=False,
@@ -46,13 +65,43 @@ ASCIIDOC: Final = Marks(
 
 
 def marked_up_blocks(text: str, *, marks: Marks) -> list[Block]:
-    """Blocks of a text in this markup."""
+    """Blocks of a text in this markup.
+
+    Only lines that may begin something are looked at: what goes on with a paragraph or a fence is searched over.
+    """
     scanner = _Scanner(outline=Outline(), marks=marks)
+    next_mark = marks.interrupting.search
+    length = len(text)
     start = 0
-    for line in text.split("\n"):
-        scanner.take(line, start)
-        start += len(line) + 1
-    return scanner.outline.blocks(length=len(text))
+    while start < length:
+        end = text.find("\n", start)
+        end = length if end < 0 else end
+        scanner.take(text[start:end], start)
+        if scanner.fence:
+            end = _closing_line(text, scanner.fence, end)
+            scanner.leave_fence()
+        elif scanner.in_block and not scanner.in_table:
+            following = next_mark(text, end)
+            if not following:
+                break
+            if following.start() > end:  # a second line: no underline makes it a heading any more
+                scanner.underlinable = ""
+            end = following.start()
+        start = end + 1
+    return scanner.outline.blocks(length=length)
+
+
+def _closing_line(text: str, fence: str, end: int) -> int:
+    """Where the line ends that closes the fence of the line that ends at `end`; the end of the text without one."""
+    at = end
+    while (at := text.find(fence, at + 1)) >= 0:
+        line_start, line_end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        line_end = len(text) if line_end < 0 else line_end
+        line = text[line_start:line_end].strip()
+        if line == fence or (line.startswith(fence) and not line.strip(fence[0])):
+            return line_end
+        at = line_end - 1
+    return len(text)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +111,7 @@ class _Scanner:
     outline: Outline
     marks: Marks
     fence: str = ""
-    """What closes the fence that is open; empty outside."""
+    """What closes the fence that was opened by the last line; empty when it opened none."""
     in_block: bool = False
     """Whether the present line would continue a block."""
     in_table: bool = False
@@ -71,36 +120,35 @@ class _Scanner:
 
     def take(self, line: str, start: int) -> None:
         stripped = line.lstrip()
-        if self.fence:
-            self._take_fenced(stripped)
-        elif not stripped:
+        if not stripped:
             self.in_block = self.in_table = False
             self.underlinable = ""
-        elif stripped[0] not in self.marks.first_characters or not self._take_marked(line, stripped, start):
-            self._take_words(line, stripped, start)
+            return
+        indent = 0 if len(stripped) == len(line) else indentation(line, stripped)
+        if stripped[0] not in self.marks.first_characters or not self._take_marked(line, stripped, start, indent):
+            self._take_words(line, stripped, start, indent)
 
-    def _take_fenced(self, stripped: str) -> None:
-        closing = stripped.rstrip()
-        longer = closing.startswith(self.fence) and not closing.strip(self.fence[0])
-        if longer or closing == self.fence:
-            self.fence = ""
-            self.in_block = False
+    def leave_fence(self) -> None:
+        """Go on behind the fence."""
+        self.fence = ""
+        self.in_block = False
 
-    def _take_marked(self, line: str, stripped: str, start: int) -> bool:
+    def _take_marked(self, line: str, stripped: str, start: int, indent: int) -> bool:
         """Take a line that begins something; False when it only looked like it."""
         mark = stripped[:_MAX_MARK_CHARS]
-        indent = indentation(line, stripped)
-        if indent <= 3 and (heading := self.marks.heading.match(mark)):
+        marks = self.marks
+        first = stripped[0]
+        if first == marks.heading_character and indent <= 3 and (heading := marks.heading.match(mark)):
             self.outline.heading(start, depth=len(heading[1]), title=heading_words(heading[2] or ""))
             self.in_block = False
-        elif fence := self.marks.fence.match(mark):
+        elif first in marks.fence_characters and (fence := marks.fence.match(mark)):
             self._open(start, indent, kind="verbatim")
             self.fence = fence[1]
-        elif self.underlinable and self.marks.underlines and _SETEXT.match(line[:_MAX_MARK_CHARS]):
-            depth = 1 if stripped[0] == "=" else 2
+        elif self.underlinable and marks.underlines and first in "=-" and _SETEXT.match(line[:_MAX_MARK_CHARS]):
+            depth = 1 if first == "=" else 2
             self.outline.reopen_as_heading(depth=depth, title=heading_words(self.underlinable))
             self.in_block = False
-        elif stripped[0] == "|":
+        elif first == "|":
             if not self.in_table:
                 self._open(start, indent, kind="verbatim")
             self.in_table = True
@@ -112,11 +160,11 @@ class _Scanner:
         self.underlinable = ""
         return True
 
-    def _take_words(self, line: str, stripped: str, start: int) -> None:
+    def _take_words(self, line: str, stripped: str, start: int, indent: int) -> None:
         if self.in_block and not self.in_table:
             self.underlinable = ""
             return
-        self._open(start, indentation(line, stripped))
+        self._open(start, indent)
         self.underlinable = line[:_MAX_MARK_CHARS] if stripped[0] not in ">|<-*+" else ""
 
     def _open(self, start: int, indent: int, kind: BlockKind = "prose") -> None:

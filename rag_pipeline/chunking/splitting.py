@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rag_pipeline.chunking.blocks import CHARACTER, GLUE, GROUP, LINE, SENTENCE, WORD, Block, indentation
 from rag_pipeline.chunking.tokens import TokenCounter
@@ -15,15 +14,24 @@ CHARS_PER_TOKEN: Final = 16
 """So many characters count as one token at least: a tokenizer may make one token of a megabyte without spaces."""
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
-_SENTENCE_END = re.compile(r"[.!?…]['\")\]*_`»”’]*\s+|[。！？]\s*|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])")
+_NO_END = "".join(
+    rf"(?<!\b{short}\.)"
+    for short in ("e\\.g", "i\\.e", "cf", "vs", "Dr", "Mr", "Mrs", "Ms", "al", "Fig", "No", "approx")
+)
+"""After a full stop: it ends an abbreviation, not a sentence."""
+# Between the mark and the next sentence may stand what closes the sentence; a small letter goes on with it. A number
+# at the start of a line counts items. The last alternative is the next item of a list.
+_SENTENCE_END = re.compile(
+    rf"(?:[!?…]|\.{_NO_END}(?<!\n\d\.)(?<!\n\d\d\.))['\")\]*_`»”’]*\s+(?![a-z])"
+    r"|[。！？]\s*|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"
+)
 _LINE_END = re.compile(r"\n(?=[ \t]*\S)")
 _SPACES = re.compile(r"\s+")
 _KEY_CHARS = 16
 _MAX_MARGIN_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Atom:
+class Atom(NamedTuple):
     """`text[start:end]`, which fits a chunk; the atoms of a document tile it."""
 
     start: int
@@ -34,7 +42,7 @@ class Atom:
     """As counted, and at least one for `CHARS_PER_TOKEN` characters."""
     block: int
     """Which block of the document it is or belongs to."""
-    opens_section: bool = False
+    opens_section: bool
 
 
 _Cuts = Callable[[str, Atom, Block], Iterator[tuple[int, int]]]
@@ -46,15 +54,16 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
 
     Blocks are counted in one batch, and the pieces of each round of cuts in one more.
     """
-    whole = [
-        Atom(start=b.start, end=b.end, level=b.level, tokens=0, block=i, opens_section=b.opens_section)
-        for i, b in enumerate(blocks)
+    counts = _counts(text, [(b.start, b.end) for b in blocks], max_tokens=max_tokens, count_tokens=count_tokens)
+    atoms = [
+        Atom(block.start, block.end, block.level, tokens, number, block.opens_section)
+        for number, (block, tokens) in enumerate(zip(blocks, counts, strict=True))
     ]
-    atoms = _counted(text, whole, max_tokens=max_tokens, count_tokens=count_tokens)
+    if 2 * max(counts) <= max_tokens:  # with its headings, too, everything fits
+        return atoms
     for cuts in (_groups, _sentences, _lines, _some_words, _words):
-        # Only whole sentences or lines are given up to keep a heading with its text.
-        glue = cuts in (_groups, _sentences, _lines)
-        too_long = _too_long(atoms, max_tokens=max_tokens, glue=glue)
+        # Only whole groups and sentences are given up to keep a heading with its text.
+        too_long = _too_long(atoms, max_tokens=max_tokens, glue=cuts in (_groups, _sentences))
         if too_long:
             pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
             atoms = _replaced(text, atoms, pieces, max_tokens=max_tokens, count_tokens=count_tokens)
@@ -64,18 +73,25 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
 def halves(atom: Atom) -> list[Atom]:
     """The atom as two, each with half of its tokens; as itself when it is a single character."""
     middle = (atom.start + atom.end) // 2
-    return _cut(atom, iter([(middle, CHARACTER)]), tokens=atom.tokens // 2)
+    return [piece._replace(tokens=atom.tokens // 2) for piece in _cut(atom, iter([(middle, CHARACTER)]))]
+
+
+def sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
+    """Where sentences, list items or lines after the first begin in `text[start:end]`, in no particular order."""
+    yield from (match.end() for match in _SENTENCE_END.finditer(text, start, end))
+    yield from (match.end() for match in _LINE_END.finditer(text, start, end))
 
 
 def _too_long(atoms: Sequence[Atom], *, max_tokens: int, glue: bool) -> list[int]:
     """Which atoms do not fit a chunk, with `glue` together with the headings directly above them."""
+    if not glue:
+        return [i for i, atom in enumerate(atoms) if atom.tokens > max_tokens]
     too_long = []
     above = before = 0
     for i, atom in enumerate(atoms):
         above = above + before if atom.level == GLUE else 0
         before = atom.tokens
-        room = max_tokens - above if glue and above * 2 < max_tokens else max_tokens
-        if atom.tokens > room:
+        if atom.tokens > (max_tokens - above if above * 2 < max_tokens else max_tokens):
             too_long.append(i)
     return too_long
 
@@ -90,48 +106,33 @@ def _replaced(
 ) -> list[Atom]:
     """The atoms with some of them replaced by their pieces, which are counted first."""
     cut = [piece for i in pieces if len(pieces[i]) > 1 for piece in pieces[i]]
-    counted = iter(_counted(text, cut, max_tokens=max_tokens, count_tokens=count_tokens))
+    counts = iter(_counts(text, [a[:2] for a in cut], max_tokens=max_tokens, count_tokens=count_tokens))
     replaced: list[Atom] = []
     for i, atom in enumerate(atoms):
         if len(pieces.get(i, ())) > 1:
-            replaced.extend(next(counted) for _ in pieces[i])
+            replaced.extend(piece._replace(tokens=next(counts)) for piece in pieces[i])
         else:
             replaced.append(atom)
     return replaced
 
 
-def _counted(text: str, atoms: Sequence[Atom], *, max_tokens: int, count_tokens: TokenCounter) -> list[Atom]:
-    """The atoms with their tokens; those that are too long by their characters alone are not counted."""
-    least = [-(-(atom.end - atom.start) // CHARS_PER_TOKEN) for atom in atoms]
-    counts = iter(count_tokens([text[a.start : a.end] for a, n in zip(atoms, least, strict=True) if n <= max_tokens]))
+def _counts(text: str, spans: Sequence[tuple[int, int]], *, max_tokens: int, count_tokens: TokenCounter) -> list[int]:
+    """Tokens of spans; those that are too long by their characters alone are not counted."""
+    longest = max_tokens * CHARS_PER_TOKEN
+    counts = iter(count_tokens([text[start:end] for start, end in spans if end - start <= longest]))
     return [
-        Atom(
-            start=atom.start,
-            end=atom.end,
-            level=atom.level,
-            tokens=n if n > max_tokens else max(n, next(counts)),
-            block=atom.block,
-            opens_section=atom.opens_section,
-        )
-        for atom, n in zip(atoms, least, strict=True)
+        max(-(-(end - start) // CHARS_PER_TOKEN), next(counts) if end - start <= longest else 0) for start, end in spans
     ]
 
 
-def _cut(atom: Atom, cuts: Iterator[tuple[int, int]], *, tokens: int = 0) -> list[Atom]:
-    """The atom's pieces; the first keeps the gap before the atom."""
+def _cut(atom: Atom, cuts: Iterator[tuple[int, int]]) -> list[Atom]:
+    """The atom's pieces, not counted yet; the first keeps the gap before the atom."""
     gaps = [(atom.start, atom.level)]
     gaps.extend((at, level) for at, level in cuts if atom.start < at < atom.end)
     ends = [at for at, _ in gaps[1:]]
     ends.append(atom.end)
     return [
-        Atom(
-            start=start,
-            end=end,
-            level=level,
-            tokens=tokens,
-            block=atom.block,
-            opens_section=atom.opens_section and start == atom.start,
-        )
+        Atom(start, end, level, 0, atom.block, atom.opens_section and start == atom.start)
         for (start, level), end in zip(gaps, ends, strict=True)
     ]
 

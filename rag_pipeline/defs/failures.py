@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import dagster as dg
 
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.documents.redaction import redact
 from rag_pipeline.errors import RagPipelineError, TooManyFailures, TransientError
 from rag_pipeline.index.bookkeeping import record_failures
 from rag_pipeline.model import DayRange, Failure
@@ -22,14 +24,14 @@ def stage_errors(context: dg.AssetExecutionContext) -> Iterator[None]:
         yield
     except TransientError as error:
         if context.retry_number >= _MAX_RETRIES:
-            raise dg.Failure(description=str(error), allow_retries=False) from error
+            raise dg.Failure(description=redact(str(error)).text, allow_retries=False) from error
         # Jitter spreads the retries of parallel runs; what the other side asked for is the least we wait.
         wait = min(_LONGEST_WAIT_S, random.uniform(0.5, 1.0) * 2.0 ** (context.retry_number + 1))
         wait = max(wait, error.retry_after_s or 0.0)
-        context.log.warning(f"{error}; trying again in {wait:.0f} s")
+        context.log.warning(f"{redact(str(error)).text}; trying again in {wait:.0f} s")
         raise dg.RetryRequested(max_retries=_MAX_RETRIES, seconds_to_wait=wait) from error
     except RagPipelineError as error:
-        raise dg.Failure(description=str(error), allow_retries=False) from error
+        raise dg.Failure(description=redact(str(error)).text, allow_retries=False) from error
 
 
 def quarantine(
@@ -40,6 +42,8 @@ def quarantine(
     Raises:
         TooManyFailures: more than the configured number and share of `items` failed.
     """
+    # What a source said of a failure may hold the address, and with it the token, that was used.
+    failures = [replace(failure, reason=redact(failure.reason).text) for failure in failures]
     with pipeline.connection() as connection:
         record_failures(connection, failures, stage=stage, days=days, now=pipeline.clock())
     quality = pipeline.settings.quality

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import dagster as dg
 
 from rag_pipeline.defs.plots import bars_by_day, histogram
+from rag_pipeline.documents.redaction import redact
 from rag_pipeline.model import DayRange, SourceItem
 
 Metadata: TypeAlias = dict[str, dg.MetadataValue]
@@ -53,7 +54,8 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.Metada
 
 def cell(value: object, *, limit: int = 160) -> str:
     """One table cell: a line of text that is no Markdown of its own."""
-    text = " ".join(str(value).split())
+    # Raw items are shown as well, and their titles and paths were not cleaned.
+    text = redact(" ".join(str(value).split())).text
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 

@@ -1,6 +1,6 @@
 """Source item to document: the one entry of this stage.
 
-Pure: the same item gives the same document. Secrets are redacted here, on the extracted text, once that exists.
+Pure: the same item gives the same document. Secrets are redacted last, from every string that leaves this stage.
 """
 
 from __future__ import annotations
@@ -9,22 +9,30 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from rag_pipeline.documents.asciidoc import extract_asciidoc
+from rag_pipeline.documents.code_text import extract_code
 from rag_pipeline.documents.decoding import decode, plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.html_text import extract_html
 from rag_pipeline.documents.kinds import Kind, kind_of
+from rag_pipeline.documents.markdown import extract_markdown
 from rag_pipeline.documents.notebook import extract_notebook
-from rag_pipeline.documents.prose import extract_asciidoc, extract_markdown, extract_rst, extract_text
+from rag_pipeline.documents.plain import extract_text
+from rag_pipeline.documents.redaction.document import redact_document
+from rag_pipeline.documents.rst import extract_rst
 from rag_pipeline.documents.thread import extract_thread
 from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
-from rag_pipeline.settings import Threads
+from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "1"
+CLEANING_VERSION: str = "2"
 """Raised whenever the same item would give another text, title or line numbers; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
 """Other defaults clean threads in another way: they are another version."""
+
+DEFAULT_REDACTION: Final = Redaction()
+"""Other defaults redact other values: they are another version."""
 
 _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
     "asciidoc": extract_asciidoc,
@@ -35,12 +43,17 @@ _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
 }
 
 
-def clean(item: SourceItem, *, threads: Threads = DEFAULT_THREADS) -> Document:
+def clean(
+    item: SourceItem, *, threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAULT_REDACTION
+) -> Document:
     """The item's text in NFC with `\\n` newlines, its title (1 to 200 characters) and metadata; tombstones stay empty.
 
     Metadata gains `encoding` (when it was not UTF-8), `replaced_characters` (when some were lost in decoding),
     `front_matter` (markdown) and `dropped_comments` (threads: how many were left out, by authors that `threads` calls
     noisy). Text without any words is returned as it is: it makes no chunks.
+
+    No string of the document holds a secret; what was redacted is in `redactions` (at most 100 entries with `kind`,
+    `count`, and `line` of the source or `place`) and `redactions_by_kind` (all of them, counted).
 
     Raises:
         ItemError: a notebook or a thread that cannot be read.
@@ -54,13 +67,14 @@ def clean(item: SourceItem, *, threads: Threads = DEFAULT_THREADS) -> Document:
         metadata["encoding"] = decoded.encoding
     if decoded.replaced_characters:
         metadata["replaced_characters"] = decoded.replaced_characters
-    return _document(item, extract, metadata=metadata)
+    return redact_document(_document(item, extract, metadata=metadata), settings=redaction)
 
 
 def _extract(item: SourceItem, text: str, threads: Threads) -> Extract:
     kind = kind_of(item)
     if kind == "code":
-        return Extract(text=text, markup="code", title=item.path)
+        # Git's items name their commit; that source has judged by the same marks, and by `.gitattributes`.
+        return extract_code(text, path=item.path, judged="commit" in item.metadata)
     if kind == "notebook":
         return extract_notebook(text, path=item.path or item.source_id)
     if kind == "thread":

@@ -1,9 +1,10 @@
-"""HTML as markdown-like text: what a reader sees, line by line, with the source line each came from."""
+"""HTML as markdown-like text: the main content, line by line, with the source line each came from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bs4 import BeautifulSoup, ParserRejectedMarkup
@@ -11,6 +12,7 @@ from bs4.element import CData, NavigableString, PageElement, Tag
 
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
+from rag_pipeline.documents.html_main import declared_main, main_lines
 
 _NOISE_TAGS = "script style nav header footer template head noscript svg iframe object canvas select button dialog"
 _INLINE_TAGS = (
@@ -22,24 +24,40 @@ _TIGHT_TAGS = "br li tr dt dd option"
 _NOISE = frozenset(_NOISE_TAGS.split())
 _INLINE = frozenset(_INLINE_TAGS.split())
 _TIGHT = frozenset(_TIGHT_TAGS.split())  # begins a new line, but not a new paragraph
+_CONTENT = frozenset(["main", "article", "section"])
+_ANCHOR_MARKS = frozenset("¶#§\uf0c1")
 _HEADINGS = {f"h{depth}": "#" * depth + " " for depth in range(1, 7)}
 
 
 def extract_html(text: str) -> Extract:
-    """Visible text with headings as `# ` lines; the title is `<title>`, else the first `<h1>`.
+    """Main content with headings as `# ` lines; the title is `<title>`, else the first `<h1>`.
 
-    Markup that the parser rejects is kept as plain text.
+    All visible text where the main content cannot be told. Markup that the parser rejects is kept as plain text.
     """
     try:
-        soup = BeautifulSoup(_terminated(text), "html.parser")
+        with warnings.catch_warnings():  # of XML, or of what looks like a file name: it is a page to us
+            warnings.simplefilter("ignore")
+            soup = BeautifulSoup(_terminated(text), "html.parser")
     except (ParserRejectedMarkup, AssertionError, RecursionError):
         return Extract(text=text, markup="text")
+    main = declared_main(soup, text)
     page = _Page()
-    for event, node in _walk(soup):
+    for event, node in _walk(main or soup):
         page.take(event, node)
     page.end_line()
-    body = plain_text("\n".join(page.lines))
-    return Extract(text=body, markup="markdown", title=_title(soup), source_lines=page.source_lines or [1])
+    lines, source_lines = page.lines, page.source_lines
+    if main is None and (kept := main_lines(text, lines, depth=page.depth)):
+        lines, source_lines = _kept(lines, source_lines, kept)
+    body = plain_text("\n".join(lines))
+    return Extract(text=body, markup="markdown", title=_title(soup), source_lines=source_lines or [1])
+
+
+def _kept(lines: Sequence[str], source_lines: Sequence[int], kept: Sequence[bool]) -> tuple[list[str], list[int]]:
+    """The lines that are kept, without a blank line at the start."""
+    numbers = [number for number, keep in enumerate(kept) if keep]
+    while numbers and not lines[numbers[0]]:
+        numbers.pop(0)
+    return [lines[number] for number in numbers], [source_lines[number] for number in numbers]
 
 
 def _terminated(text: str) -> str:
@@ -56,9 +74,9 @@ def _title(soup: BeautifulSoup) -> str | None:
     return None
 
 
-def _walk(soup: BeautifulSoup) -> Iterator[tuple[str, PageElement]]:
+def _walk(root: Tag) -> Iterator[tuple[str, PageElement]]:
     """Every node in reading order, tags twice; with a stack of its own, for tags can be nested 100,000 deep."""
-    stack: list[tuple[Tag, Iterator[PageElement]]] = [(soup, iter(soup.contents))]
+    stack: list[tuple[Tag, Iterator[PageElement]]] = [(root, iter(root.contents))]
     while stack:
         tag, children = stack[-1]
         child = next(children, None)
@@ -67,9 +85,17 @@ def _walk(soup: BeautifulSoup) -> Iterator[tuple[str, PageElement]]:
             yield "end", tag
         elif not isinstance(child, Tag):
             yield "text", child
-        elif child.name not in _NOISE:
+        elif not _is_noise(child, stack):
             yield "start", child
             stack.append((child, iter(child.contents)))
+
+
+def _is_noise(tag: Tag, stack: Sequence[tuple[Tag, object]]) -> bool:
+    if tag.name == "a":  # the mark behind a heading that links to itself
+        return tag.string is not None and tag.string.strip() in _ANCHOR_MARKS
+    if tag.name == "header":  # an article's own holds its title
+        return not any(parent.name in _CONTENT for parent, _ in stack)
+    return tag.name in _NOISE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +110,9 @@ class _Page:
     preformatted: int = 0
     source_line: int = 1
     first_line: int = 0
+    depth: int = 0
+    """How deep the tags were nested at most."""
+    _open: int = 0
 
     def take(self, event: str, node: PageElement) -> None:
         if isinstance(node, Tag):
@@ -103,6 +132,8 @@ class _Page:
             self.prefix = ""
 
     def _take_tag(self, tag: Tag, *, starts: bool) -> None:
+        self._open += 1 if starts else -1
+        self.depth = max(self.depth, self._open)
         if starts and tag.sourceline:
             self.source_line = tag.sourceline
         if tag.name in _INLINE:

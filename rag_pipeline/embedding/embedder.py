@@ -91,6 +91,20 @@ def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedde
     Raises:
         ConfigError: an unknown local model, a missing key, base URL or optional package.
     """
+    embedder = _provider(settings, environ)
+    if not (settings.passage_prefix or settings.query_prefix or settings.context != "none"):
+        return embedder
+    from rag_pipeline.embedding.prompts import PromptedEmbedder
+
+    return PromptedEmbedder(
+        embedder,
+        passage_prefix=settings.passage_prefix,
+        query_prefix=settings.query_prefix,
+        context=settings.context,
+    )
+
+
+def _provider(settings: Embedding, environ: Mapping[str, str]) -> Embedder:
     match settings.provider:
         case "local":
             from rag_pipeline.embedding.local import LocalEmbedder

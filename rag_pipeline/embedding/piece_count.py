@@ -24,7 +24,7 @@ _WORDS: Final = bytes.maketrans(
 
 
 class PieceCounter:
-    """Texts to their lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP], as the tokenizer has them."""
+    """Texts to their lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP]."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {}

@@ -119,9 +119,11 @@ def _texts(
 ) -> Iterator[tuple[UUID, str]]:
     for part in parts:
         report.restored += _restore(lake, part, stage, vectors)
-        for batch in lake.read("chunks", part, columns=["text_hash", "text"]):
+        for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
             report.chunks += batch.num_rows
-            yield from zip(ids_of(batch.column("text_hash")), batch.column("text").to_pylist(), strict=True)
+            above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
+            inputs = [f"{context}{text}" for context, text in zip(above, texts, strict=True)]
+            yield from zip(ids_of(batch.column("text_hash")), inputs, strict=True)
 
 
 def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:

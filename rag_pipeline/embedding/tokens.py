@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,12 +73,12 @@ def _piece_counter() -> TokenCounter:
 
 def encoding_counter(name: str) -> TokenCounter:
     """A counter for one tiktoken encoding; marks such as `<|endoftext|>` in a text count as plain text."""
+    return partial(_count_in, name)  # not a closure: it goes to the process that cuts long documents
 
-    def count(texts: Sequence[str]) -> list[int]:
-        encoding = load_encoding(name)
-        return [len(encoding.encode_ordinary(encodable(text))) for text in texts]
 
-    return count
+def _count_in(name: str, texts: Sequence[str]) -> list[int]:
+    encoding = load_encoding(name)
+    return [len(encoding.encode_ordinary(encodable(text))) for text in texts]
 
 
 def encoding_name(model: str) -> str:

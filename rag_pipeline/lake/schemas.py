@@ -61,6 +61,7 @@ CHUNKS = pa.schema(
         ("end_line", pa.int32()),
         ("tokens", pa.int32()),
         ("anchor", pa.string()),
+        ("context", pa.string()),
     ]
 )
 

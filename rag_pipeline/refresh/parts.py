@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rag_pipeline.chunking import stage as chunking
+from rag_pipeline.chunking.stage import Rules
 from rag_pipeline.documents import stage as documents
-from rag_pipeline.embedding import counting_version
+from rag_pipeline.embedding import counting_version, token_counter
 from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.stage import STAGE as INDEX_STAGE
@@ -25,16 +25,23 @@ RAW_STAGES = (*GIT_STAGES.values(), *GITHUB_STAGES.values(), DROPS_STAGE)
 
 def documents_fingerprint(settings: Settings) -> str:
     """Changes when the same items could give other documents."""
-    return documents.fingerprint(settings.threads)
+    return documents.fingerprint(settings.threads, settings.redaction)
 
 
 def pipeline_fingerprint(settings: Settings) -> str:
     """Changes when the same items could give other chunks."""
-    return combine(documents_fingerprint(settings), _chunks_fingerprint(settings))
+    return combine(documents_fingerprint(settings), chunking_rules(settings).fingerprint)
 
 
-def _chunks_fingerprint(settings: Settings) -> str:
-    return chunking.fingerprint(settings.chunking, counting=counting_version(settings.embedding))
+def chunking_rules(settings: Settings) -> Rules:
+    """How the settings want documents cut: for their model, in its tokens."""
+    embedding = settings.embedding
+    return Rules(
+        settings=settings.chunking,
+        count_tokens=token_counter(embedding),
+        counting=counting_version(embedding),
+        context=embedding.context,
+    )
 
 
 class IndexedParts:
@@ -44,7 +51,7 @@ class IndexedParts:
         self, settings: Settings, lake: Lake, connection: Connection, space: EmbeddingSpace, days: DayRange
     ) -> None:
         self._documents = documents_fingerprint(settings)
-        self._chunks = _chunks_fingerprint(settings)
+        self._chunks = chunking_rules(settings).fingerprint
         self._lake = lake
         self._days = days
         self._stored = stored_parts(connection, space, days, stage=INDEX_STAGE)

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.documents.stage import clean_items
-from rag_pipeline.embedding import Embedder, counting_version, token_counter
+from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.stage import embed_chunks
 from rag_pipeline.index.bookkeeping import record_failures, record_part, stored_parts
 from rag_pipeline.index.database import Connection
@@ -19,7 +19,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh.github import GitHubProgress
-from rag_pipeline.refresh.parts import RAW_STAGES, pipeline_fingerprint
+from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, pipeline_fingerprint
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.stage import GitHubReport, RepositoryReport, write_days
 
@@ -75,11 +75,18 @@ def _run_stages(
     def settle(failures: list[Failure], stage: str) -> None:
         record_failures(connection, failures, stage=stage, days=days, now=now)
 
-    cleaned = clean_items(lake, days, inputs=RAW_STAGES, threads=settings.threads, progress=progress)
+    cleaned = clean_items(
+        lake,
+        days,
+        inputs=RAW_STAGES,
+        threads=settings.threads,
+        redaction=settings.redaction,
+        limits=settings.documents,
+        progress=progress,
+    )
     settle(cleaned.failures, "documents")
     chunked = chunk_documents(
-        lake, days, settings=settings.chunking, count_tokens=token_counter(settings.embedding),
-        counting=counting_version(settings.embedding), progress=progress,
+        lake, days, rules=chunking_rules(settings), limits=settings.documents, progress=progress,
     )  # fmt: skip
     settle(chunked.failures, "chunks")
     embedded = embed_chunks(

@@ -9,11 +9,13 @@ from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_na
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.sections import (
     Chunking,
+    Documents,
     Drops,
     Embedding,
     GitHub,
     GitLimits,
     Quality,
+    Redaction,
     Repository,
     Threads,
     Webhooks,
@@ -22,11 +24,13 @@ from rag_pipeline.settings.sections import (
 __all__ = [
     "CONFIG_NAME",
     "Chunking",
+    "Documents",
     "Drops",
     "Embedding",
     "GitHub",
     "GitLimits",
     "Quality",
+    "Redaction",
     "Repository",
     "Settings",
     "Threads",

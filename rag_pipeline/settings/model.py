@@ -12,11 +12,13 @@ from pydantic import BaseModel, Field, model_validator
 
 from rag_pipeline.settings.sections import (
     Chunking,
+    Documents,
     Drops,
     Embedding,
     GitHub,
     GitLimits,
     Quality,
+    Redaction,
     Repository,
     Section,
     Threads,
@@ -34,8 +36,10 @@ class Settings(Section):
     git: GitLimits = GitLimits()
     github: GitHub = GitHub()
     threads: Threads = Threads()
+    redaction: Redaction = Redaction()
     drops: Drops = Drops()
     webhooks: Webhooks = Webhooks()
+    documents: Documents = Documents()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
     quality: Quality = Quality()

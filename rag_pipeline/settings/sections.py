@@ -157,6 +157,29 @@ class Threads(Section):
     """Globs of logins that are never noise, whatever `noisy_authors` says."""
 
 
+class Redaction(Section):
+    """What does not leave cleaning. Keys, tokens and passwords never do."""
+
+    emails: bool = False
+    """Addresses of people are redacted too; those of documentation (`@example.com`) stay."""
+    allowed: tuple[str, ...] = ()
+    """Regular expressions of values that are no secrets; each matches a whole value."""
+
+    @field_validator("allowed")
+    @classmethod
+    def _are_patterns(cls, allowed: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in allowed:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return allowed
+
+    def allows(self, value: str) -> bool:
+        """Whether a value is known to be no secret."""
+        return any(re.fullmatch(pattern, value) for pattern in self.allowed)
+
+
 class Drops(Section):
     """The inbox that webhooks and people drop knowledge into."""
 
@@ -183,16 +206,32 @@ class Webhooks(Section):
         return variable_name(name)
 
 
+class Documents(Section):
+    """What one document may cost, so that none stalls the others; one that costs more is quarantined."""
+
+    max_bytes: int = Field(default=20_000_000, ge=1_000)
+    """Of its source."""
+    timeout_s: float = Field(default=60.0, gt=0)
+    """For cleaning it, and again for chunking it."""
+    memory_bytes: int = Field(default=4 << 30, ge=1 << 29)
+    """For the process that reads long documents."""
+
+
 class Chunking(Section):
     """Sizes in tokens of the embedding model."""
 
-    max_tokens: int = Field(default=200, ge=16, le=8192)
+    max_tokens: int = Field(default=160, ge=16, le=8192)
     min_tokens: int = Field(default=24, ge=0)
+    """Smaller chunks are joined to a neighbour where both fit."""
+    overlap_tokens: int = Field(default=0, ge=0)
+    """So much of the end of a chunk, in whole sentences or lines, stands at the beginning of the next one, too."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Chunking:
-        if self.min_tokens * 2 > self.max_tokens:
-            raise ValueError("min_tokens must be at most half of max_tokens")
+        if self.overlap_tokens * 2 > self.max_tokens:
+            raise ValueError("overlap_tokens must be at most half of max_tokens")
+        if self.min_tokens * 2 > self.max_tokens - self.overlap_tokens:
+            raise ValueError("min_tokens must be at most half of max_tokens, overlap_tokens taken off")
         return self
 
 
@@ -203,6 +242,12 @@ class Embedding(Section):
     model: str = "all-MiniLM-L6-v2"
     dimensions: int | None = Field(default=None, ge=1, le=4000)
     """Asked of models that can shorten their vectors; by default the model's own length."""
+    context: Literal["none", "headings"] = "none"
+    """What a chunk's text is embedded with: `headings`: the headings or symbols it stands under and does not name."""
+    passage_prefix: str = ""
+    """Put before every chunk that is embedded, for models that were trained so (`"passage: "`)."""
+    query_prefix: str = ""
+    """Put before every question (`"query: "`)."""
     base_url: str = ""
     """Of an OpenAI-compatible server; empty: api.openai.com."""
     api_version: str = "2024-10-21"

@@ -12,6 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rag_pipeline.cli.console import err
+from rag_pipeline.errors import ConfigError
+from rag_pipeline_tests.bench.chunkers import bench_chunkers
+from rag_pipeline_tests.bench.cutting import bench_cutting
+from rag_pipeline_tests.bench.edits import bench_edits
 from rag_pipeline_tests.bench.github import bench_github
 from rag_pipeline_tests.bench.orders import bench_orders
 from rag_pipeline_tests.bench.process import CommandFailed
@@ -22,6 +26,9 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "refresh": bench_refresh,
     "orders": bench_orders,
     "github": bench_github,
+    "cutting": bench_cutting,
+    "edits": bench_edits,
+    "chunkers": bench_chunkers,
 }
 
 
@@ -35,16 +42,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`")
     options = parser.parse_args(arguments)
-    chosen = [name.strip() for name in options.only.split(",") if name.strip()] or list(BENCHMARKS)
+    everything = [name for name in BENCHMARKS if options.data or name != "chunkers"]
+    chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
     if unknown := set(chosen) - set(BENCHMARKS):
         parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
     report = Report(settings=_settings(options.repo, options.start_date))
     err.print(", ".join(f"{name} {value}" for name, value in report.settings.items()))
     try:
         for name in chosen:
-            BENCHMARKS[name](options.repo, report, start_date=options.start_date)
-    except CommandFailed as error:
+            more = {"data": options.data} if name == "chunkers" else {}
+            BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
+    except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)
         return 1
     finally:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.documents.stage import clean_items
-from rag_pipeline.embedding import EmbeddedBatch, counting_version, token_counter
+from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.embedding.embedder import Vectors
 from rag_pipeline.embedding.stage import embed_chunks
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
@@ -30,7 +30,7 @@ from rag_pipeline.index.stage import index_documents
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import silent
-from rag_pipeline.refresh import RAW_STAGES, note_progress, pipeline_fingerprint
+from rag_pipeline.refresh import RAW_STAGES, chunking_rules, note_progress, pipeline_fingerprint
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import read_git
 
@@ -99,8 +99,7 @@ def run_stages(settings: Settings, days: DayRange, *, connection: Connection) ->
         documents = clean_items(lake, days, inputs=RAW_STAGES, threads=settings.threads, progress=silent)
     with _timed(run, "chunks"):
         chunks = chunk_documents(
-            lake, days, settings=settings.chunking, count_tokens=token_counter(settings.embedding),
-            counting=counting_version(settings.embedding), progress=silent,
+            lake, days, rules=chunking_rules(settings), limits=settings.documents, progress=silent,
         )  # fmt: skip
     with _timed(run, "embeddings"):
         stored = stored_parts(connection, space, days, stage="embeddings")

@@ -31,7 +31,7 @@ def history(repository: GitRepository) -> GitRepository:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", ["refresh", "orders", "github"])
+@pytest.mark.parametrize("benchmark", ["refresh", "orders", "github", "cutting", "edits"])
 def test_a_benchmark_measures_and_its_checks_hold(
     benchmark: str, history: GitRepository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

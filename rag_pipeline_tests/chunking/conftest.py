@@ -12,7 +12,12 @@ import pytest
 from rag_pipeline.model import Document, Markup, document_id
 
 MARKUPS: dict[str, Markup] = {".md": "markdown", ".adoc": "asciidoc", ".rst": "rst"}
-LANGUAGES = {".py": "python", ".go": "go"}
+LANGUAGES = {
+    ".py": "python", ".go": "go", ".ts": "typescript", ".tsx": "tsx", ".js": "javascript", ".rs": "rust",
+    ".java": "java", ".kt": "kotlin", ".c": "c", ".cpp": "cpp", ".cs": "csharp", ".rb": "ruby", ".php": "php",
+    ".swift": "swift", ".scala": "scala", ".sh": "bash", ".sql": "sql", ".tf": "terraform", ".yaml": "yaml",
+    ".toml": "toml", ".json": "json",
+}  # fmt: skip
 
 
 def layout(path: str | None, source_type: str) -> tuple[Markup, str | None]:

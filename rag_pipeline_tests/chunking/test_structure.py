@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rag_pipeline.chunking import chunk_document, count_words
-from rag_pipeline.chunking.definitions import other_definition, python_definition
+from rag_pipeline.chunking.code.definitions import other_definition, python_definition
 from rag_pipeline.chunking.headings import heading_words
 from rag_pipeline.model import Chunk, Document
 from rag_pipeline.settings import Chunking
@@ -184,7 +184,7 @@ func (s *Store) Size() int {
 
 def test_other_languages_are_cut_at_definitions(make_document: MakeDocument) -> None:
     chunks = chunked(make_document(GO, path="store.go", source_type="code"))
-    assert outline(chunks)[-1] == ("// Size counts.", ("Size",))
+    assert outline(chunks)[-1] == ("// Size counts.", ("Store", "Size"))
     assert chunks[-1].text.endswith("}")
     assert all(not chunk.text.startswith("}") for chunk in chunks)
 

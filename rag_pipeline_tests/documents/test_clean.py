@@ -20,7 +20,7 @@ MakeItem = Callable[..., SourceItem]
 PATHS = ["a.md", "a.mdx", "a.rst", "a.adoc", "a.txt", "a.html", "a.py", "LICENSE", None]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=st.text(max_size=300) | st.binary(max_size=300), path=st.sampled_from(PATHS))
 def test_any_content_becomes_a_storable_document(cleaned: Cleaned, content: str | bytes, path: str | None) -> None:
     content = content.encode("utf-8", "replace") if isinstance(content, str) else content
@@ -60,7 +60,7 @@ def test_a_tombstone_stays_one(cleaned: Cleaned) -> None:
         ("a.md", "- item\n---\n", "a"),
         ("a.md", "---\ntitle: From front matter\n---\n# Heading", "From front matter"),
         ("a.rst", ".. _label:\n\n=====\nTitle\n=====\n", "Title"),
-        ("a.rst", "Use :class:`~flask.Flask` now\n=============================\n", "Use ~flask.Flask now"),
+        ("a.rst", "Use :class:`~flask.Flask` now\n=============================\n", "Use flask.Flask now"),
         ("a.adoc", ":toc:\n\n= Manual\n\n== Part", "Manual"),
         ("notes.txt", "\nRelease notes\n\nlong text", "Release notes"),
         ("notes.txt", "x" * 300, "notes"),

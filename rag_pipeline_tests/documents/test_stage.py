@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from rag_pipeline.documents import clean
 from rag_pipeline.documents.stage import clean_items, fingerprint
 from rag_pipeline.lake.derive import DeriveReport
 from rag_pipeline.lake.schemas import ITEMS, documents_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, SourceItem
 from rag_pipeline.progress import silent
-from rag_pipeline.settings import Threads
+from rag_pipeline.settings import Documents, Threads
 from rag_pipeline_tests.documents.threads import comment, thread, thread_item
 
 MakeItem = Callable[..., SourceItem]
@@ -125,10 +127,10 @@ def test_documents_keep_their_sections_scope_and_moment(stage: Stage) -> None:
 
 
 def test_default_settings_are_the_plain_version_and_others_are_told_apart() -> None:
-    assert fingerprint() == fingerprint(Threads()) == "documents/1"
+    assert fingerprint() == fingerprint(Threads())
     others = {fingerprint(Threads(kept_authors=("x",))), fingerprint(Threads(noisy_authors=()))}
     assert len(others) == 2
-    assert all(other.startswith("documents/1/") for other in others)
+    assert all(other.startswith(f"{fingerprint()}/") for other in others)
 
 
 def test_other_settings_clean_again(stage: Stage) -> None:
@@ -138,3 +140,33 @@ def test_other_settings_clean_again(stage: Stage) -> None:
     assert "99 %" not in stage.documents()[0].text
     assert stage.run(threads=Threads(noisy_authors=())).fresh == 0
     assert "99 %" in stage.documents()[0].text
+
+
+LONG = ("A sentence that many documents have. " * 4000).encode()
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Documents(max_bytes=100_000), r"its 148,000 bytes are more than documents.max_bytes \(100,000\)"),
+        (Documents(timeout_s=0.000_1), "it took longer than 0.0001 s"),
+    ],
+)
+def test_a_document_that_costs_too_much_is_quarantined_and_the_rest_goes_on(
+    stage: Stage, make_item: MakeItem, limits: Documents, reason: str
+) -> None:
+    stage.put("raw_polled", make_item(LONG, path="long.md"), make_item(b"Short.", path="short.md"))
+    report = stage.run(limits=limits)
+    (failure,) = report.failures
+    assert re.search(reason, failure.reason)
+    assert [document.path for document in stage.documents()] == ["short.md"]
+    assert not stage.run().failures
+    assert sorted(document.path or "" for document in stage.documents()) == ["long.md", "short.md"]
+
+
+def test_a_long_document_is_the_same_as_in_this_process(stage: Stage, make_item: MakeItem) -> None:
+    item = make_item(LONG, path="long.md")
+    stage.put("raw_polled", item)
+    assert not stage.run().failures
+    (document,) = stage.documents()
+    assert document.text == clean(item).text

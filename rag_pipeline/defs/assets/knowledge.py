@@ -13,14 +13,13 @@ from rag_pipeline.defs.metadata import Metadata, Result, plot_lengths, results, 
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
-from rag_pipeline.documents.stage import clean_items
-from rag_pipeline.embedding import counting_version, token_counter
+from rag_pipeline.documents.stage import DocumentsReport, clean_items
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.index.spaces import SpaceVectors
 from rag_pipeline.lake.derive import DeriveReport, parts_in
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
-from rag_pipeline.refresh import RAW_STAGES
+from rag_pipeline.refresh import RAW_STAGES, chunking_rules
 from rag_pipeline.refresh.stages import StoredVectors
 
 _OWNERS = ["team:knowledge"]
@@ -35,7 +34,8 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         code_version=CLEANING_VERSION,
         description=(
             "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks "
-            "and HTML reduced to their text. Tombstones pass through, so that deletions reach the index."
+            "and HTML reduced to their text, secrets redacted. Tombstones pass through, so that deletions reach the "
+            "index."
         ),
     )  # fmt: skip
     def documents(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
@@ -43,12 +43,14 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         with stage_errors(context), pipeline.stage("documents"):
             lake = pipeline.lake()
             report = clean_items(
-                lake, days, inputs=RAW_STAGES, threads=pipeline.settings.threads, progress=pipeline.progress(context)
-            )
+                lake, days, inputs=RAW_STAGES, threads=pipeline.settings.threads,
+                redaction=pipeline.settings.redaction, limits=pipeline.settings.documents,
+                progress=pipeline.progress(context),
+            )  # fmt: skip
             failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
         preview = _preview(lake, "documents", days, ("title", "source_type", "path", "deleted")) if report.rows else {}
-        metadata = _derived(report) | failed | preview
+        metadata = _derived(report) | _redacted(report) | failed | preview
         yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
 
     return documents
@@ -72,8 +74,8 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         with stage_errors(context), pipeline.stage("chunks"):
             lake = pipeline.lake()
             report = chunk_documents(
-                lake, days, settings=settings.chunking, count_tokens=token_counter(settings.embedding),
-                counting=counting_version(settings.embedding), progress=pipeline.progress(context),
+                lake, days, rules=chunking_rules(settings), limits=settings.documents,
+                progress=pipeline.progress(context),
             )  # fmt: skip
             failed = quarantine(pipeline, report.failures, stage="chunks", days=days, items=report.rows)
         pipeline.reports["chunks"] = report
@@ -131,6 +133,15 @@ def _derived(report: DeriveReport) -> Metadata:
         "unchanged_parts": dg.MetadataValue.int(report.fresh),
         "size": dg.MetadataValue.text(size(report.bytes)),
     }
+
+
+def _redacted(report: DocumentsReport) -> Metadata:
+    """How many secrets the cleaned documents held, by kind; never a value."""
+    metadata: Metadata = {"redactions": dg.MetadataValue.int(report.redactions.total())}
+    if report.redactions:
+        rows = sorted(report.redactions.items(), key=lambda entry: (-entry[1], entry[0]))
+        metadata["redactions_by_kind"] = table(("kind", "values"), rows)
+    return metadata
 
 
 def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float) -> Metadata:

@@ -1,4 +1,4 @@
-"""Blocks of code, by lines and indentation: definitions, and groups of lines between blank lines.
+"""Blocks of code without its syntax, by lines and indentation: definitions, and groups between blank lines.
 
 Comments and decorators directly above a definition stay with it; closing brackets stay with what they close.
 """
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from rag_pipeline.chunking.blocks import Block, Outline, indentation
-from rag_pipeline.chunking.definitions import DefinitionFinder, other_definition, python_definition
+from rag_pipeline.chunking.code.definitions import DefinitionFinder, other_definition, python_definition
 
 _LEADS = ("@", "#", "//", "/*", "*", "--", ";;", "%", "<!--", "[", "template")
 """What a comment, a decorator or an attribute begins with."""
@@ -18,7 +18,7 @@ _CLOSING_WORDS = frozenset(["end", "end;", "fi", "done", "esac", "endif", "END"]
 _TRIPLE_QUOTE = re.compile(r"(?<!['\"])(?:\"\"\"|''')")
 
 
-def code_blocks(text: str, *, python: bool) -> list[Block]:
+def line_blocks(text: str, *, python: bool) -> list[Block]:
     """Blocks of source code; `python` where its strings and definitions are Python's."""
     scanner = _Scanner(outline=Outline(), definition=python_definition if python else other_definition, python=python)
     lines = text.split("\n")

@@ -1,0 +1,89 @@
+"""Blocks of code by its syntax tree: definitions, members, statements, and only then what is inside an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Final
+
+from rag_pipeline.chunking.blocks import Block
+from rag_pipeline.chunking.code.grammars import Grammar, grammar_of
+from rag_pipeline.chunking.code.tree_walk import Gap, TreeWalk
+
+_ENDLESS_LINE_BYTES: Final = 5_000
+
+
+def syntax_blocks(text: str, *, language: str | None, min_chars: int) -> list[Block] | None:
+    """Blocks that tile the text; None without a grammar for the language, or when it makes no sense of the text.
+
+    What has no more than `min_chars` characters is not looked into: it is one block, or a part of one.
+    """
+    grammar = grammar_of(language) if language else None
+    if grammar is None or not text:
+        return None
+    # A lone surrogate has no UTF-8: any character of one byte will do in its place.
+    source = text.encode("utf-8", "replace")
+    if not grammar.is_data and _is_minified(source):
+        return None
+    gaps = _gaps(source, grammar, bound=min_chars)
+    return None if gaps is None else _tiled(gaps, source, length=len(text))
+
+
+def _is_minified(source: bytes) -> bool:
+    """Whether most of it is on endless lines: some parsers take the square of their length to recover from an error."""
+    long_lines = (len(line) for line in source.split(b"\n") if len(line) > _ENDLESS_LINE_BYTES)
+    return sum(long_lines) * 2 > len(source)
+
+
+def _gaps(source: bytes, grammar: Grammar, *, bound: int) -> dict[int, Gap] | None:
+    """Where to cut, by places in the source; None when the grammar makes no sense of half of it or more."""
+    tree = grammar.parse(source)
+    if tree is None:
+        return None
+    parts = [(0, source, tree)]
+    if tree.root_node.has_error and grammar.restarts is not None:
+        # One broken word must not change how everything after it is read.
+        starts = [0, *(match.start() for match in grammar.restarts.finditer(source) if match.start()), len(source)]
+        texts = [(start, source[start:end]) for start, end in pairwise(starts)]
+        parts = [(start, text, part) for start, text in texts if (part := grammar.parse(text))]
+    gaps: dict[int, Gap] = {}
+    error_bytes = 0
+    has_long_lines = max(map(len, source.split(b"\n"))) > 4 * bound
+    for above, (start, text, part) in enumerate(parts):
+        walk = TreeWalk(
+            source=text,
+            roles=grammar.roles,
+            namers=grammar.namers,
+            bound=bound,
+            has_long_lines=has_long_lines,
+            parts_above=above,
+        )
+        walk.run(part.root_node)
+        gaps.update((start + at, gap) for at, gap in walk.gaps.items())
+        error_bytes += walk.error_bytes
+    return gaps if error_bytes * 2 <= len(source) else None
+
+
+def _tiled(gaps: Mapping[int, Gap], source: bytes, *, length: int) -> list[Block]:
+    """Blocks between the gaps, in characters; the first begins at 0, so that no block is white space alone."""
+    starts = sorted(gaps)
+    first = Gap(0, (), False)
+    if starts and not source[: starts[0]].strip():
+        first = gaps[starts.pop(0)]
+    places = [0, *_in_characters(starts, source, length=length), length]
+    return [
+        Block(start=start, end=end, level=gap.level, kind="verbatim", path=gap.path, opens_section=gap.opens_section)
+        for start, end, gap in zip(places, places[1:], [first, *map(gaps.__getitem__, starts)], strict=False)
+    ]
+
+
+def _in_characters(starts: list[int], source: bytes, *, length: int) -> list[int]:
+    """Places in the UTF-8 bytes as places in their text, which has this length."""
+    if len(source) == length:
+        return starts
+    places, place, before = [], 0, 0
+    for start in starts:
+        place += len(source[before:start].decode("utf-8", "replace"))
+        places.append(place)
+        before = start
+    return places

@@ -1,0 +1,177 @@
+"""Values given to names that promise a secret: in code, configuration, environment files, tables and prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
+from rag_pipeline.documents.redaction.plausible import is_plausible
+from rag_pipeline.documents.redaction.spans import Finding
+from rag_pipeline.documents.redaction.values import is_random
+
+# Few and long words: looking for each costs more than what is found.
+_WORDS: Final = ("pass", "pwd", "secret", "token", "cred", "auth", "sig=", "_pat", " pw", "psk")
+_KEY_BEFORE: Final = (
+    "api", "app", "auth", "access", "secret", "private", "encryption", "signing", "account", "master", "license",
+    "admin",
+    "service", "storage", "shared", "sharedaccess", "consumer", "client", "hmac", "jwt", "write", "ingest", "ingestion",
+    "integration", "routing", "session", "security", "webhook", "deploy", "ssh", "application", "functions",
+    "developer",
+    "subscription", "crypto", "aes", "fernet", "registration", "unseal", "recovery", "datadog", "openai", "anthropic",
+    "stripe", "sendgrid", "mailgun", "mailchimp", "twilio", "google", "gemini", "groq", "mistral", "cohere", "algolia",
+    "newrelic", "heroku", "fastly", "cloudflare", "linode", "pagerduty", "okta", "zendesk", "intercom", "maps",
+    "instrumentation", "relic", "cookie",
+)  # fmt: skip
+_NAME_BACKWARDS = re.compile(r"[\w.$-]{0,40}")
+_SPACED: Final = (
+    "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ", "signing ",
+    "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
+)  # fmt: skip
+_SEPARATED = re.compile(
+    r"(?P<rest>[\w-]{0,24}(?:\.\d{1,3})?)"
+    r"(?P<close>(?:\\?[\"'`]|[\])*_}]|</?(?:b|code|strong|td|th|dt|em)>){0,5})"
+    # A type between the name and its value.
+    r"(?:[ \t]*:[ \t]*(?:str|String|string|SecretStr|bytes|Final(?:\[str\])?|Optional\[str\]|str \| None"
+    r"|&(?:'static )?str|any|char)(?=[ \t]*=))?"
+    r"(?:\[\]|\?|!)?"
+    r"(?P<sep>[ \t]*(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:|,|\||<-|→|>(?=[^\s<>]))[ \t]*(?:\n[ \t]*)?"
+    r"|[ \t]+(?:is|was|set to|to|equals)[ \t]*:?[ \t]+"
+    # The name is itself a value: `{"name": "API_KEY", "value": "…"}`.
+    r"|[\"']?,?\s{0,40}[\"']?(?:value|content|default|defaultValue)[\"']?[ \t]*[:=]>?[ \t]*"
+    r"|(?P<space>[ \t]+))"
+    r"(?:[*_]{1,2}[ \t]*|\([ \t]*|\[[ \t]*|<code>|<td>|str\()?"
+)
+_QUOTED = re.compile(
+    r"[rbuf$@]{0,2}(?P<q>\\?\"\"\"|'''|\\{1,7}\"|\"|\\?'|`{1,3})(?P<v>(?:(?!(?P=q))[^\n]){1,4096})(?P=q)"
+)
+_FOLDED = re.compile(r"[^\s\"'`]{4,2000}(?:\\?\n[ \t]+[^\s\"'`]{1,2000}){1,40}(?=[\"'])")
+_BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?P<v>(?:[ \t]+[^\s#]\S*(?<!:)[ \t]*(?:\n|$)){1,200})")
+_MORE_LINES = re.compile(r"(?:\\?\n[ \t]+[A-Za-z0-9+/=_.-]{6,}(?=[ \t]*(?:\n|$|[\"'])))*")
+_BARE = re.compile(r"[^\s\"'`<>|]{3,4096}")
+_NEXT_NAME = re.compile(r"[,;&](?=\s*[\w.-]+ ?[=:]|amp;|$|[\"')\]}])")
+_ESCAPED_BREAK = re.compile(r"\\+[nrt]")
+_DEFAULT = re.compile(r":?[-=]([^}\s\"']*)\}")
+_LINE_BREAK = re.compile(r"\\?\n[ \t]*")
+_LONG_WORD = re.compile(r"\S{200}")
+_LOGIN = re.compile(r"\b(?:machine|login|account)[ \t]+\S+\s+$|\bidentified[ \t]+$", re.IGNORECASE)
+_PROSE: Final = frozenset({"is", "was", "set to", "to", "equals", "|", ""})
+
+
+class _Value(NamedTuple):
+    start: int
+    end: int
+    quoted: bool
+
+
+def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding]:
+    """Values whose name says that they are secret and that look it; `lowered` is the text in small letters."""
+    for word in _WORDS:
+        length = len(word.rstrip("="))
+        at = lowered.find(word)
+        while at >= 0:
+            if found := _judged(text, at + (word[0] == " "), at + length, code=code):
+                yield found
+            at = lowered.find(word, at + length)
+    at = lowered.find("key")
+    while at >= 0:
+        if _is_key(text, lowered, at) and (found := _judged(text, at, at + 3, code=code)):
+            yield found
+        at = lowered.find("key", at + 3)
+
+
+def _is_key(text: str, lowered: str, at: int) -> bool:
+    """Whether the word is the end of a name like `api_key`: most keys are those of dictionaries."""
+    before = lowered[max(0, at - 16) : at].rstrip(" _-.")
+    return before.endswith(_KEY_BEFORE) or text.startswith("_KEY", at - 1) or lowered.startswith("data", at + 4)
+
+
+def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
+    separated = _SEPARATED.match(text, end)
+    if separated is None:
+        return None
+    name_start = _name_start(text, start)
+    if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
+        # Deep inside one word, where looking at what follows each name would take the square of its length.
+        return None
+    if separated.group("space") is not None and not _may_follow_a_space(text, name_start):
+        return None
+    name = text[name_start : separated.end("rest")]
+    promised = sensitivity(name)
+    separator = separated.group("sep").strip()
+    if (
+        promised is None
+        or (separator == "to" and name.lower() == "pass")
+        or (separator == "," and not separated.group("close"))
+    ):
+        return None
+    value = _default(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
+    value = value or _value(text, separated.end())
+    if value is None or (separator == "," and not value.quoted):
+        return None
+    plain = _LINE_BREAK.sub("", text[value.start : value.end])
+    loose = not value.quoted and (code or separator in _PROSE) and not text.startswith("--", name_start)
+    if not is_plausible(name, promised, plain, quoted=value.quoted, loose=loose):
+        return None
+    return Finding(kind=_kind(name, promised), start=value.start, end=value.end, rank=5)
+
+
+def _kind(name: str, promised: Sensitivity) -> str:
+    if promised == "password":
+        return "password"
+    if promised == "auth":
+        return "basic-auth"
+    lowered = name.lower()
+    words = (("secret", "secret"), ("token", "token"), ("sig", "signature"), ("key", "api-key"))
+    return next((kind for word, kind in words if word in lowered), "credential")
+
+
+def _name_start(text: str, at: int) -> int:
+    """Where the name begins that goes on at `at`: `DB_` of `DB_PASSWORD`, `api ` of `API key`."""
+    before = text[max(0, at - 41) : at]
+    named = _NAME_BACKWARDS.match(before[::-1])
+    length = named.end() if named else 0
+    if not length and before.endswith(" "):
+        length = next((len(word) for word in _SPACED if before.lower().endswith(word)), 0)
+    return at - length
+
+
+def _may_follow_a_space(text: str, name_start: int) -> bool:
+    """Whether a value may follow its name after a space alone: options of commands, netrc, `IDENTIFIED BY`."""
+    return text.startswith("--", name_start) or bool(_LOGIN.search(text, max(0, name_start - 120), name_start))
+
+
+def _value(text: str, at: int) -> _Value | None:
+    if block := _BLOCK.match(text, at):
+        folded = block["v"]
+        return _Value(block.end("v") - len(folded.lstrip()), block.start("v") + len(folded.rstrip()), True)
+    if quoted := _QUOTED.match(text, at):
+        return _Value(*quoted.span("v"), True)
+    opening = text[at : at + 1]
+    if opening in {'"', "'"} and (folded_quote := _FOLDED.match(text, at + 1)):
+        return _Value(*folded_quote.span(), True)
+    bare = _BARE.match(text, at + (opening in {'"', "'", "`"}))
+    return _trimmed(text, bare) if bare else None
+
+
+def _default(text: str, at: int) -> _Value | None:
+    """What a shell takes when the variable is not set: `${PASSWORD:-value}`."""
+    found = _DEFAULT.match(text, at)
+    return _Value(*found.span(1), True) if found else None
+
+
+def _trimmed(text: str, bare: re.Match[str]) -> _Value:
+    """A value without quotes, less the punctuation that follows it, with the lines it goes on in."""
+    found = bare.group()
+    if cut := _NEXT_NAME.search(found):
+        found = found[: cut.start()]
+    found = _ESCAPED_BREAK.split(found)[0]
+    if not found.endswith("..."):
+        found = found.rstrip(",;:.")
+    while found.endswith((")", "]", "}")) and not any(opening in found for opening in "([{"):
+        found = found[:-1].rstrip(",;:.")
+    end = bare.start() + len(found)
+    if len(found) >= 24 and is_random(found) and (more := _MORE_LINES.match(text, end)):
+        end = more.end()
+    return _Value(bare.start(), end, False)

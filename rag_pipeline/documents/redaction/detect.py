@@ -1,0 +1,116 @@
+"""All detectors over one text, and its redaction. Pure: the same text and settings give the same result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from urllib.parse import unquote
+
+from rag_pipeline.documents.redaction.addresses import find_emails, find_in_commands, find_in_headers, find_in_urls
+from rag_pipeline.documents.redaction.assignments import find_assignments
+from rag_pipeline.documents.redaction.engine import find_tokens, occurrences
+from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
+from rag_pipeline.documents.redaction.prefixes import find_prefixed
+from rag_pipeline.documents.redaction.spans import MARKER, Finding, Redacted, apply, composed, merged
+from rag_pipeline.documents.redaction.values import is_random
+
+REDACTION_VERSION = "1"
+"""Raised whenever the same text could be redacted in another way."""
+
+_MOST_ROUNDS = 6
+_REPEATED_FROM = 8
+_ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
+_WORD_END = re.compile(r"[\s\"'<>`]")
+_LONGEST_WORD = 1000
+_SHORTEST_WORD = 20
+_MOST_WORDS = 2000
+
+
+def redact(text: str, *, emails: bool = False, allowed: Sequence[str] = (), code: bool = False) -> Redacted:
+    """The text with every secret replaced by `[REDACTED:<kind>]`; its number of newlines stays.
+
+    `emails` redacts people's addresses too; values that one of the regular expressions in `allowed` matches as a whole
+    stay; `code` says that the text is a program, in which words without quotes are names.
+
+    Redacting the result again changes nothing.
+    """
+    patterns = [re.compile(pattern) for pattern in allowed]
+    done = Redacted(text=text)
+    for _ in range(_MOST_ROUNDS):
+        findings = list(_wanted(done.text, find_secrets(done.text, emails=emails, code=code), patterns))
+        if not findings:
+            break
+        done = composed(done, apply(done.text, _everywhere(done.text, findings)))
+    return done
+
+
+def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iterator[Finding]:
+    """What the detectors find, overlaps included."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a letter that becomes two
+        lowered = "".join(small if len(small := c.lower()) == 1 else c for c in text)
+    yield from find_key_blocks(text)
+    yield from find_tokens(text)
+    yield from find_prefixed(text)
+    yield from find_in_urls(text)
+    yield from find_in_headers(text, lowered)
+    yield from find_in_commands(text, lowered)
+    yield from find_assignments(text, lowered, code=code)
+    if emails:
+        yield from find_emails(text)
+    if "%" in text:
+        yield from _find_escaped(text)
+
+
+def _wanted(text: str, findings: Iterable[Finding], allowed: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
+    """Without what is allowed, and without what holds a marker: that was redacted already."""
+    for found in findings:
+        value = text[found.start : found.end]
+        touches = "[REDACTED:" in text and _touches_marker(text, found)
+        if not touches and not any(pattern.fullmatch(value) for pattern in allowed):
+            yield found
+
+
+def _touches_marker(text: str, found: Finding) -> bool:
+    near = MARKER.finditer(text, max(0, found.start - 80), min(len(text), found.end + 80))
+    return any(marker.start() < found.end and found.start < marker.end() for marker in near)
+
+
+def _everywhere(text: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, and every other place where such a value stands without what gave it away the first time."""
+    more = list(findings)
+    for kind, value in {(f.kind, text[f.start : f.end]) for f in findings if f.kind not in ("private-key", "email")}:
+        if len(value) >= _REPEATED_FROM and "\n" not in value and is_random(value):
+            more += occurrences(text, value, kind=kind, rank=8)
+    return merged(more)
+
+
+def _find_escaped(text: str) -> Iterator[Finding]:
+    """Secrets in percent-encoded words, which no pattern sees: decoded, and found again where they stood."""
+    for start, word in islice(_escaped_words(text), _MOST_WORDS):
+        plain = unquote(word, errors="replace").replace("\n", " ")
+        for found in [*find_tokens(plain), *find_prefixed(plain)]:
+            if at := _encoded_place(word, plain[found.start : found.end]):
+                yield Finding(kind=found.kind, start=start + at[0], end=start + at[1], rank=found.rank)
+
+
+def _escaped_words(text: str) -> Iterator[tuple[int, str]]:
+    done = 0
+    for escape in _ESCAPE.finditer(text):
+        if escape.start() < done:
+            continue
+        first = max(done, escape.start() - _LONGEST_WORD)
+        begins = max((m.end() for m in _WORD_END.finditer(text, first, escape.start())), default=first)
+        ends = _WORD_END.search(text, escape.end(), escape.end() + _LONGEST_WORD)
+        done = ends.start() if ends else min(len(text), escape.end() + _LONGEST_WORD)
+        if done - begins >= _SHORTEST_WORD:
+            yield begins, text[begins:done]
+
+
+def _encoded_place(encoded: str, value: str) -> tuple[int, int] | None:
+    pattern = "".join(
+        f"(?:{re.escape(c)}|%{ord(c):02X}|%{ord(c):02x})" if ord(c) < 128 else re.escape(c) for c in value
+    )
+    found = re.search(pattern, encoded)
+    return found.span() if found else None

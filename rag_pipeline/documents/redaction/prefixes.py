@@ -1,0 +1,53 @@
+"""Tokens whose only mark is too short or too common for the engine's keywords; each is looked up by its letters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from rag_pipeline.documents.redaction.spans import Finding
+from rag_pipeline.documents.redaction.values import is_placeholder, is_random
+
+
+class _Prefixed(NamedTuple):
+    kind: str
+    mark: re.Pattern[str]
+    """Begins with fixed letters, which Python's engine skips to; what may stand before them is in `whole`."""
+    before: int
+    """How far before the mark the token may begin."""
+    whole: re.Pattern[str]
+
+
+_PREFIXED: Final = tuple(
+    _Prefixed(kind, re.compile(mark), before, re.compile(rf"(?<![A-Za-z0-9_.$-])(?:{whole})(?![A-Za-z0-9_(])"))
+    for kind, mark, before, whole in (
+        ("telegram-token", r":AA[A-Za-z0-9_-]{33}", 10, r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
+        ("twilio-key", r"SK[0-9a-f]{32}", 0, r"SK[0-9a-f]{32}"),
+        ("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16}", 0, r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
+        ("mailgun-key", r"key-[0-9a-f]{32}", 0, r"key-[0-9a-f]{32}"),
+        ("mailchimp-key", r"-us[0-9]", 32, r"[0-9a-f]{32}-us[0-9]{1,2}"),
+        ("vault-token", r"s\.[A-Za-z0-9]{24}", 0, r"s\.[A-Za-z0-9]{24}(?:\.[A-Za-z0-9]{5})?"),
+        ("pagerduty-token", r"u\+[A-Za-z0-9_-]{18}", 0, r"u\+[A-Za-z0-9_-]{18}"),
+        ("airtable-token", r"pat[A-Za-z0-9]{14}\.", 0, r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    )
+)
+_SHORT_MARKS: Final = frozenset(["pagerduty-token", "vault-token"])
+"""Code may look like these; a random value does not look like code."""
+
+
+def find_prefixed(text: str) -> Iterator[Finding]:
+    """Every token of these formats."""
+    for kind, mark, before, whole in _PREFIXED:
+        for marked in mark.finditer(text):
+            found = whole.match(text, _start(text, marked.start(), before))
+            if found and not is_placeholder(found.group()) and (kind not in _SHORT_MARKS or is_random(found.group())):
+                yield Finding(kind=kind, start=found.start(), end=found.end(), rank=1)
+
+
+def _start(text: str, at: int, before: int) -> int:
+    """Where the letters and digits that end at `at` begin, at most `before` characters back."""
+    begins = at
+    while begins > max(0, at - before) and text[begins - 1].isalnum():
+        begins -= 1
+    return begins

@@ -1,0 +1,157 @@
+"""What a value looks like by itself: chosen at random, a placeholder, or a name of something else. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+_WORDS = (
+    "a|abc|access|account|actual|add|admin|allowed|an|and|any|api|app|apikey|application|are|at|auth|authorization|aws|azure|bad|bar|basic|baz|"
+    "bearer|bot|change|changed|changeit|changeme|choose|client|code|config|correct|credential|credentials|custom|data|database|db|"
+    "default|demo|dev|docs|dummy|empty|enter|env|example|expired|fake|file|fill|fixme|foo|foobar|for|from|generate|"
+    "generated|get|git|github|gitlab|go|google|guest|has|hello|here|hidden|id|in|incorrect|input|insert|invalid|is|it|jwt|key|letmein|live|local|"
+    "localhost|login|long|masked|me|missing|mock|mongo|must|my|mysql|name|new|no|none|not|null|nil|number|oauth|of|old|one|only|"
+    "openai|or|original|paste|pass|passphrase|password|passwd|personal|placeholder|please|postgres|postgresql|private|prod|production|project|provide|public|"
+    "put|pwd|qux|rabbitmq|random|read|real|redacted|redis|refresh|removed|replace|replaced|request|required|reset|root|"
+    "same|sample|sandbox|scope|scott|tiger|repo|branch|secret|secrets|secure|see|server|service|session|set|shared|should|signing|slack|some|something|spam|staging|static|"
+    "string|stripe|strong|super|test|tester|testing|text|that|the|this|to|todo|token|two|undefined|unset|use|used|user|username|valid|"
+    "value|var|very|weak|webhook|with|world|write|wrong|xxx|you|your|yours|hash|hashed|encrypted|plain|plaintext|salt|e\\.?g|etc|eggs|ham|true|false|yes|off|on|optional|unknown|unused|temp|tmp|sekret|sekrit|pw|ok|by|url|uri|host|path|type|base64|utf8|sha256|md5|rsa|ssh|x509"
+)
+_WEAK = re.compile(rf"(?:(?:{_WORDS})s?[ _.\-/:]*){{1,12}}[\d!@#$*._\- ]{{0,6}}", re.IGNORECASE)
+_TEMPLATE = re.compile(
+    r"^[<\[({].*[>\])}]$|\$\{|\{\{|\}\}|\$\(|<[A-Za-z_/][^<>]{0,80}>|%\([\w.]+\)|^%[\w]+%$|^%[sdr]$|^@\w+@$|^\$\w+$|^__\w+__$"
+    r"|^\{[\w.!:]*\}|\{[a-z_][\w.]*\}|^\.{2,}|…|^&[a-z]\w*|^#\{"
+)
+_REPEATED = re.compile(
+    r"(?i)x{4,}|\*{3,}|\.{3,}|_{4,}|-{4,}|0{8,}|(?:1234567|2345678|3456789|abcdefg|bcdefgh|ghijkl|lmnopq|rstuvw|uvwxyz|qwerty)"
+)
+_EXAMPLE = re.compile(
+    r"(?i)(?:^|[^a-z]|[a-z0-9](?=EX))(?:example|placeholder|changeme|change[-_]me|your[-_]|dummy|redacted|insert[-_]|replace[-_]"
+    r"|not[-_]?a[-_]?real|not[-_]?real|[-_]here\b|my[-_](?:secret|api|token|password|key)|sample[-_]|fake[-_]|test[-_](?:key|token|secret|password))"
+)
+# Documented examples: AWS's, jwt.io's signature, Azurite's and Cosmos' emulator keys, Stripe's of the documentation.
+_DOCUMENTED = re.compile(
+    r"EXAMPLE(?:KEY)?$|SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c|Eby8"
+    r"vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq"
+    r"|C2y6yDjf5/R\+ob0N8A7Cgv30VRDJIWEHLM\+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw|sk_te"
+    r"st_4eC39HqLyjWDarjtT1zdp7dc"
+)
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}")
+_IDENTIFIER = re.compile(r"[A-Za-z_$@][\w$]*(?:(?:\.|::|->|\?\.|-|/)[\w$]*)*")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?|v?\d+(?:\.\d+)+(?:[-+.]\w+)*|\d+(?:px|ms|s|m|h|d|kb|mb|%)?", re.IGNORECASE
+)
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|/[\w.@-]+|[A-Za-z]:\\)(?:[/\\][\w.@ -]*)+|(?:[\w.-]+/){2,}[\w.-]*"
+    r"|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|pem|crt|key|txt|md|html|com|org|net|io|env|cfg|ini|sh|xml)"
+)
+_CAMEL_CASE = re.compile(r"[A-Za-z_.]*[a-z][A-Za-z0-9_.]*")
+_SYMBOLS = re.compile(r"[^A-Za-z0-9]+")
+_LONGEST_WORDS = 64
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether it stands for a value: `<token>`, `${VAR}`, `changeme`, `xxxx`, `your-api-key`, a documented example."""
+    if len(set(value)) <= 3 or (len(value) <= 512 and _TEMPLATE.search(value)) or _DOCUMENTED.search(value):
+        return True
+    if len(value) > 120:
+        return False
+    return bool(_REPEATED.search(value) or _EXAMPLE.search(value) or is_words(value))
+
+
+def is_words(value: str) -> bool:
+    """Whether it is made of words that documentation uses, as in `my-secret-token-1`."""
+    return len(value) <= _LONGEST_WORDS and bool(_WEAK.fullmatch(value))
+
+
+def is_uuid(value: str) -> bool:
+    """Whether it is a UUID, as most ids and a few vendors' keys are."""
+    return bool(_UUID.fullmatch(value))
+
+
+def is_hex(value: str) -> bool:
+    """Whether it is a number in hex of 64 bits or more, as hashes and some keys are."""
+    return bool(_HEX.fullmatch(value))
+
+
+def is_plain(value: str) -> bool:
+    """Whether it is a date, a version, a number, a path or a file's or host's name."""
+    return bool(_DATE.fullmatch(value)) or (len(value) <= 300 and bool(_PATH.fullmatch(value)) and not is_random(value))
+
+
+def is_reference(value: str) -> bool:
+    """Whether it reads as code that names something else: `settings.api_key`, `tokens[0]`, `get_token()`."""
+    named = _IDENTIFIER.match(value[:200])
+    if named is None:
+        return False
+    rest = value[named.end() :]
+    return not is_random(named.group()) and (not rest or rest[0] in "([{?")
+
+
+def entropy(value: str) -> float:
+    """Shannon entropy of its characters, in bits per character."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def is_random(value: str) -> bool:
+    """Whether it looks chosen by a machine: letters, digits and cases mixed as no word or name mixes them."""
+    if _is_camel_case(value):
+        return False
+    runs = _SYMBOLS.split(value[:4096])
+    joined = "".join(runs)
+    if len(runs) > 1 and len(joined) >= 10 and any(c.isdigit() for c in joined) and _mixed(joined) >= 0.36:
+        return True
+    best = max(runs, key=len)
+    digits = sum(c.isdigit() for c in best)
+    if len(best) < 8 or digits == len(best):
+        return False
+    if digits == 0:
+        return len(best) >= 12 and (_case_switches(best) >= 0.36 or _unpronounceable(best))
+    if digits == 1:
+        odd = _mixed(best) >= 0.34 or _case_switches(best) >= 0.4
+        return (len(best) >= 10 and odd) or (len(best) >= 16 and _unpronounceable(best))
+    long_enough = len(best) >= 16 and _unpronounceable(best)
+    return _mixed(best) >= 0.3 or long_enough or (len(best) >= 24 and _mixed(best) >= 0.24)
+
+
+def _is_camel_case(value: str) -> bool:
+    """Whether it is put together from words that begin with capitals: `Ed25519PublicKey`."""
+    if len(value) > 200 or not _CAMEL_CASE.fullmatch(value):
+        return False
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", value)
+    numbers = re.findall(r"\d+", value)
+    letters = sum(map(len, words))
+    wordy = letters >= 4.5 * len(words) or (letters >= 3.6 * len(words) and not _unpronounceable(value))
+    return len(words) >= 2 and len(numbers) <= 2 and wordy
+
+
+def _class(character: str) -> int:
+    return 0 if character.isdigit() else 1 if character.isupper() else 2
+
+
+def _mixed(value: str) -> float:
+    """The share of neighbours of another class (digit, upper, lower); a capital before a small letter counts half."""
+    classes = [_class(c) for c in value]
+    switches = sum(a != b and not (a == 1 and b == 2) for a, b in pairwise(classes))
+    starts = sum(a == 1 and b == 2 for a, b in pairwise(classes))
+    return (switches + 0.5 * starts) / max(1, len(value) - 1)
+
+
+def _case_switches(value: str) -> float:
+    classes = [_class(c) for c in value]
+    return sum(a != b for a, b in pairwise(classes)) / max(1, len(value) - 1)
+
+
+def _unpronounceable(value: str) -> bool:
+    """Whether its letters have too few vowels, too many of the rare ones, or long runs without a vowel."""
+    letters = re.sub(r"[^a-z]", "", value.lower())
+    if len(letters) < 10:
+        return False
+    vowels = sum(c in "aeiouy" for c in letters) / len(letters)
+    rare = sum(c in "jkqvwxz" for c in letters) / len(letters)
+    longest = max((len(run) for run in re.findall(r"[^aeiouy]+", letters)), default=0)
+    return (vowels < 0.2) + (rare > 0.16) + (longest >= 6) + (rare > 0.24) >= 2

@@ -1,0 +1,54 @@
+"""Words around what is embedded, for models that were trained with them ("query: …", "passage: …")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+
+
+class PromptedEmbedder:
+    """An embedder that puts a prefix before each passage, and another one before each question.
+
+    Chunks bring what they stand under with them; only the space has to know that they do.
+    """
+
+    def __init__(self, embedder: Embedder, *, passage_prefix: str, query_prefix: str, context: str) -> None:
+        """The prefixes are put before the text as they are; `context` names what the texts come with."""
+        self._embedder = embedder
+        self._passage_prefix = passage_prefix
+        self._query_prefix = query_prefix
+        self._context = context
+
+    @property
+    def provider(self) -> str:
+        return self._embedder.provider
+
+    @property
+    def model(self) -> str:
+        return self._embedder.model
+
+    @property
+    def recipe(self) -> str:
+        prompts = f"passage={self._passage_prefix!r} query={self._query_prefix!r}"
+        return f"{self._embedder.recipe} {prompts} context={self._context}"
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._embedder.dimensions
+
+    @property
+    def model_seconds(self) -> float:
+        return self._embedder.model_seconds
+
+    def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
+        return self._embedder.embed([self._passage_prefix + text for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        return self._embedder.embed_query(self._query_prefix + text)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.count_tokens(texts)
+
+    def close(self) -> None:
+        self._embedder.close()

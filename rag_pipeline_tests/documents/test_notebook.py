@@ -1,0 +1,79 @@
+"""Notebooks: cells as markdown, outputs as their text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rag_pipeline.documents.notebook import extract_notebook
+
+
+def text_of(*cells: object, **fields: object) -> str:
+    notebook = {"nbformat": 4, "metadata": {}, "cells": list(cells), **fields}
+    return extract_notebook(json.dumps(notebook), path="a.ipynb").text
+
+
+def code(*outputs: object, source: str = "f()") -> dict[str, object]:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs)}
+
+
+def shown(**data: object) -> dict[str, object]:
+    return {"output_type": "display_data", "data": {name.replace("_", "/"): value for name, value in data.items()}}
+
+
+def test_markdown_cells_are_cleaned() -> None:
+    cell = {
+        "cell_type": "markdown",
+        "source": [
+            "# Study <a id='s'></a>\n",
+            "![The plot](attachment:plot.png) [![b](https://img.shields.io/b)](https://b.io)\n",
+        ],
+        "attachments": {"plot.png": {"image/png": "AAAABBBB"}},
+    }
+    assert text_of(cell) == "# Study\nThe plot\n"
+    assert extract_notebook(json.dumps({"cells": [cell]}), path="a").title == "Study"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ({"output_type": "stream", "text": ["\u001b[31mred\u001b[0m\n", "rate(x[5m])"]}, "red\nrate(x[5m])"),
+        ({"output_type": "stream", "text": "10%\r50%\r100%\ndone\r\n"}, "100%\ndone"),
+        (
+            {"output_type": "error", "ename": "KeyError", "evalue": "\u001b[1m'x'\u001b[0m", "traceback": ["…"]},
+            "KeyError: 'x'",
+        ),
+        (shown(text_html="<table><tr><th>a</th><td>1</td></tr></table>"), "a | 1"),
+        (shown(text_html="<b>x</b>", text_plain=["plain"]), "plain"),
+        (shown(text_markdown="**bold**"), "**bold**"),
+    ],
+)
+def test_outputs_are_cut_to_their_text(output: dict[str, object], expected: str) -> None:
+    assert text_of(code(output)) == f"```python\nf()\n```\n\n```text\n{expected}\n```\n"
+
+
+def test_pictures_and_scripts_say_nothing() -> None:
+    output = shown(image_png="iVBORw0KGgo=", application_javascript="alert(1)")
+    assert text_of(code(output)) == "```python\nf()\n```\n"
+
+
+def test_raw_cells_stay_and_empty_ones_go() -> None:
+    cells = [
+        {"cell_type": "raw", "source": "\\newpage"},
+        {"cell_type": "markdown", "source": "<!-- only -->"},
+        code(source=" "),
+    ]
+    assert text_of(*cells) == "\\newpage\n"
+
+
+def test_the_third_format() -> None:
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Old study"]},
+        {"cell_type": "code", "input": ["1 + 1"], "language": "python", "prompt_number": 1, "outputs": [
+            {"output_type": "pyout", "text": ["2"], "png": "AAAA"},
+            {"output_type": "pyerr", "ename": "E", "evalue": "v", "traceback": []},
+        ]},
+    ]  # fmt: skip
+    text = extract_notebook(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}), path="a.ipynb").text
+    assert text == "## Old study\n\n```python\n1 + 1\n```\n\n```text\n2\nE: v\n```\n"
