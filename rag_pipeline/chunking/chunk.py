@@ -25,7 +25,7 @@ from rag_pipeline.settings import Chunking
 CHUNKING_VERSION: str = "2"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
-Context = Literal["none", "headings"]
+Context = Literal["none", "symbols", "headings"]
 """What a chunk's text is embedded with: as `settings.Embedding.context`."""
 _MAX_ABOVE = 3
 
@@ -192,7 +192,7 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
     for position, piece in enumerate(pieces):
         text = document.text[piece.start : piece.end]
         start_line, end_line = lines.of(piece.start, text)
-        above = _above(piece.heading_path, text) if context == "headings" else ""
+        above = _above(piece.heading_path, text, context, is_code=document.markup == "code")
         chunks.append(
             Chunk(
                 tenant=document.tenant,
@@ -215,10 +215,15 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
     return chunks
 
 
-def _above(heading_path: Sequence[str], text: str) -> str:
-    """The headings or symbols that the text does not name itself: naming them twice makes it harder to find."""
-    unnamed = [name for name in dict.fromkeys(heading_path) if name and name not in text]
-    return " > ".join(unnamed[-_MAX_ABOVE:]) + "\n\n" if unnamed else ""
+def _above(path: Sequence[str], text: str, context: Context, *, is_code: bool) -> str:
+    """What the text stands under and does not name itself: naming it twice makes it harder to find.
+
+    Of code only the innermost symbol, so that the name of a class may change without its members.
+    """
+    if not path or context == "none" or (context == "symbols" and not is_code):
+        return ""
+    unnamed = [name for name in dict.fromkeys(path[-1:] if is_code else path[-_MAX_ABOVE:]) if name not in text]
+    return " > ".join(unnamed) + "\n\n" if unnamed else ""
 
 
 @dataclass(slots=True)

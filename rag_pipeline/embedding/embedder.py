@@ -91,13 +91,10 @@ def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedde
     Raises:
         ConfigError: an unknown local model, a missing key, base URL or optional package.
     """
-    embedder = _provider(settings, environ)
-    if not (settings.passage_prefix or settings.query_prefix or settings.context != "none"):
-        return embedder
     from rag_pipeline.embedding.prompts import PromptedEmbedder
 
     return PromptedEmbedder(
-        embedder,
+        _provider(settings, environ),
         passage_prefix=settings.passage_prefix,
         query_prefix=settings.query_prefix,
         context=settings.context,

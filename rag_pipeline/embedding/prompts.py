@@ -30,8 +30,9 @@ class PromptedEmbedder:
 
     @property
     def recipe(self) -> str:
-        prompts = f"passage={self._passage_prefix!r} query={self._query_prefix!r}"
-        return f"{self._embedder.recipe} {prompts} context={self._context}"
+        prefixes = f" passage={self._passage_prefix!r} query={self._query_prefix!r}"
+        has_prefixes = self._passage_prefix or self._query_prefix
+        return f"{self._embedder.recipe} context={self._context}{prefixes if has_prefixes else ''}"
 
     @property
     def dimensions(self) -> int | None:

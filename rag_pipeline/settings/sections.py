@@ -242,8 +242,9 @@ class Embedding(Section):
     model: str = "all-MiniLM-L6-v2"
     dimensions: int | None = Field(default=None, ge=1, le=4000)
     """Asked of models that can shorten their vectors; by default the model's own length."""
-    context: Literal["none", "headings"] = "none"
-    """What a chunk's text is embedded with: `headings`: the headings or symbols it stands under and does not name."""
+    context: Literal["none", "symbols", "headings"] = "symbols"
+    """What a chunk is embedded with beside its text: the function or type that code is from, where it does not name it
+    itself (`symbols`); also the headings of prose (`headings`)."""
     passage_prefix: str = ""
     """Put before every chunk that is embedded, for models that were trained so (`"passage: "`)."""
     query_prefix: str = ""

@@ -23,7 +23,7 @@ def test_prefixes_are_embedded_with_the_text():
 
 
 def test_each_recipe_is_a_space_of_its_own():
-    with_headings = Embedding(threads=1, context="headings")
-    recipes = {make_embedder(settings, environ={}).recipe for settings in (PLAIN, PROMPTED, with_headings)}
-    assert len(recipes) == 3
+    others = [Embedding(threads=1, context=context) for context in ("none", "headings")]
+    recipes = {make_embedder(settings, environ={}).recipe for settings in (PLAIN, PROMPTED, *others)}
+    assert len(recipes) == 4
     assert make_embedder(PLAIN, environ={}).recipe == make_embedder(Embedding(threads=2), environ={}).recipe

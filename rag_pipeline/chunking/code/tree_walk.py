@@ -78,6 +78,8 @@ class _Items:
     is_broken_definition: bool = False
     """A word that begins definitions stands alone before the next child, because of a syntax error."""
     after_section: bool = False
+    after_docstring: bool = False
+    """A definition that does not fit is cut here first: what it says of itself is what people ask for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,7 +216,9 @@ class TreeWalk:
         items.is_broken_definition = False
         if items.leads:
             place = self._with_leads(visit, items, place, is_section=is_section)
+        is_docstring = items.first and visit.role is Role.BODY and _is_docstring(child, visit.node)
         depth = self._open(visit, items, place, path, is_section=is_section, is_named=is_named, is_long=is_long)
+        items.after_docstring = is_docstring
         if role is Role.SCOPE and name:
             items.path = _joined(visit.path, name)
         if is_long:
@@ -269,6 +273,7 @@ class TreeWalk:
         """A gap before what begins at this place, and its depth; the gap of what else begins there stands."""
         first, items.first = items.first, False
         ended, items.after_section = items.after_section, is_section
+        opens_body, items.after_docstring = items.after_docstring, False
         depth = max(
             visit.depth, place.indent if place.indent < _MAX_DEPTH // 2 else place.indent // 2 + _MAX_DEPTH // 4
         )
@@ -281,7 +286,8 @@ class TreeWalk:
         expression = visit.expression
         if expression < 0 and not is_named and visit.role > Role.CLAUSE:
             expression = visit.depth
-        kind = _SECTION if is_section else _AFTER_BLANK_LINE if place.follows_blank or ended else _PLAIN
+        blank = place.follows_blank or ended
+        kind = _SECTION if is_section or opens_body else _AFTER_BLANK_LINE if blank else _PLAIN
         base = 3 * min(depth, _MAX_DEPTH) if expression < 0 else _EXPRESSION + 3 * min(depth - expression, _MAX_DEPTH)
         self.gaps[place.at] = Gap(base + kind, path, is_section or ended)
         return depth
@@ -304,3 +310,11 @@ class TreeWalk:
 
 def _joined(path: tuple[str, ...], name: tuple[str, ...]) -> tuple[str, ...]:
     return path + name if len(path) < _MAX_PATH else path
+
+
+def _is_docstring(node: Node, body: Node) -> bool:
+    """Whether a statement is nothing but a string, in the body of a function; that of a class goes with its fields."""
+    if node.type != "expression_statement" or body.parent is None or body.parent.type != "function_definition":
+        return False
+    inner = node.named_children
+    return len(inner) == 1 and inner[0].type == "string"
