@@ -56,7 +56,7 @@ class PieceCounter:
         known = self._known
         if len(known) > _MAX_REMEMBERED:
             known.clear()
-        unknown = list(set(words) - known.keys())
+        unknown = list({word for word in words if word not in known})
         learned = dict(zip(unknown, _lengths([word.decode() for word in unknown]), strict=True))
         known.update((word, pieces) for word, pieces in learned.items() if len(word) <= _MAX_WORD_BYTES)
         return sum(known[word] if word in known else learned[word] for word in words)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,9 @@ from rag_pipeline.embedding.tokens import count_word_pieces
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.labelled import LabelledSet, read_labelled_set
 from rag_pipeline.evaluation.metrics import ndcg_at, recall_at
-from rag_pipeline.settings import Chunking, Embedding
+from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.bench.report import Report
-from rag_pipeline_tests.bench.splitters import Splitter, our_chunks, ours, sentence_splitter, structure_splitter
+from rag_pipeline_tests.bench.splitters import Splitter, ours, sentence_splitter, structure_splitter
 
 _SECTION = "chunkers"
 _BUDGETS: Final = (1_000, 2_000, 4_000)
@@ -47,7 +48,10 @@ def bench_chunkers(
         _OURS: ours,
         "SentenceSplitter 512/50": sentence_splitter(),
         "MarkdownNodeParser / CodeSplitter": structure_splitter(),
-        **{f"ours, {tokens} tokens": _ours_with(tokens) for tokens in (128, 200, 256)},
+        "ours, text alone": partial(ours, context="none"),
+        "ours, with headings": partial(ours, context="headings"),
+        "ours, 128 tokens": partial(ours, tokens=128),
+        "ours, 256 tokens": partial(ours, tokens=256),
     }
     embed = _Vectors(make_embedder(Embedding(), environ=os.environ))
     for folder in folders:
@@ -66,22 +70,12 @@ class _Scores:
     recall: dict[int, float]
 
 
-def _ours_with(tokens: int) -> Splitter:
-    from rag_pipeline.documents import clean
-    from rag_pipeline_tests.bench.splitters import item_of
-
-    settings = Chunking(max_tokens=tokens)
-    return lambda path, text: [
-        chunk.text for chunk in our_chunks(clean(item_of(path, text.encode())), settings=settings)
-    ]
-
-
 def _report(report: Report, name: str, found: dict[str, _Scores]) -> None:
     for splitter, scores in found.items():
         for budget in (*_BUDGETS, 0):
             label = f"{name}, {budget:,} tokens" if budget else f"{name}, no budget"
-            note = f"{splitter}; recall@10 {scores.recall[budget]:.3f}; {scores.chunks:,} chunks"
-            report.figure(_SECTION, label, round(scores.ndcg[budget], 4), "nDCG@10", note=note)
+            note = f"{splitter}; recall@10 {100 * scores.recall[budget]:.2f} %; {scores.chunks:,} chunks"
+            report.figure(_SECTION, label, 100 * scores.ndcg[budget], "% nDCG@10", note=note)
     for splitter in [name for name in found if not name.startswith(_OURS)]:
         for measure in ("ndcg", "recall"):
             one, other = (getattr(found[each], measure) for each in (_OURS, splitter))

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
-from rag_pipeline.documents import clean
 from rag_pipeline_tests.bench.files import files_of
 from rag_pipeline_tests.bench.report import Report
-from rag_pipeline_tests.bench.splitters import item_of, our_chunks
+from rag_pipeline_tests.bench.splitters import ours
 
 _SECTION = "edits"
 _EDITS_PER_FILE: Final = 12
@@ -44,4 +43,4 @@ def _costs(path: str, content: bytes, rng: random.Random) -> Iterator[int]:
 
 
 def _chunk_texts(path: str, text: str) -> Counter[str]:
-    return Counter(chunk.text for chunk in our_chunks(clean(item_of(path, text.encode()))))
+    return Counter(ours(path, text))

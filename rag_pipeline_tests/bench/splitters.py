@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 
-from rag_pipeline.chunking import chunk_document
+from rag_pipeline.chunking import Context, chunk_document
 from rag_pipeline.documents import clean
 from rag_pipeline.embedding.tokens import count_word_pieces
-from rag_pipeline.model import Chunk, Document, SourceItem
-from rag_pipeline.settings import Chunking
+from rag_pipeline.model import Chunk, SourceItem
+from rag_pipeline.settings import Chunking, Embedding
 from rag_pipeline.sources.git.file_kinds import kind_of
 
 Splitter = Callable[[str, str], list[str]]
@@ -29,14 +29,20 @@ def item_of(path: str, content: bytes, *, title: str = "") -> SourceItem:
     )  # fmt: skip
 
 
-def our_chunks(document: Document, *, settings: Chunking | None = None) -> list[Chunk]:
-    """Our chunks of a cleaned document, in tokens of the local model."""
-    return chunk_document(document, settings=settings or Chunking(), count_tokens=count_word_pieces)
+def our_chunks(path: str, content: bytes, *, tokens: int = 0, context: Context | None = None) -> list[Chunk]:
+    """Cleaned, redacted and cut by structure, in tokens of the local model; by default as the settings' defaults."""
+    return chunk_document(
+        clean(item_of(path, content)),
+        settings=Chunking(max_tokens=tokens) if tokens else Chunking(),
+        count_tokens=count_word_pieces,
+        context=Embedding().context if context is None else context,
+    )
 
 
-def ours(path: str, text: str) -> list[str]:
-    """Cleaned, redacted and cut by structure, with the default settings."""
-    return [chunk.text for chunk in our_chunks(clean(item_of(path, text.encode())))]
+def ours(path: str, text: str, *, tokens: int = 0, context: Context | None = None) -> list[str]:
+    """What we embed of a text."""
+    chunks = our_chunks(path, text.encode(), tokens=tokens, context=context)
+    return [chunk.context + chunk.text for chunk in chunks]
 
 
 def sentence_splitter() -> Splitter:
