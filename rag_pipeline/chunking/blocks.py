@@ -80,8 +80,8 @@ class Outline:
         return ended
 
     def open_block(self, start: int, *, level: int, kind: BlockKind = "prose", opens_section: bool = False) -> None:
-        """Begin a block, in place of one that began here; the one before it ends here."""
-        if self._blocks and self._blocks[-1][0] == start:
+        """Begin a block, in place of those that began here or later; the one before it ends here."""
+        while self._blocks and self._blocks[-1][0] >= start:
             self._blocks.pop()
         if self._blocks and self._blocks[-1][2] == "heading":
             level, opens_section = GLUE, False

@@ -46,6 +46,12 @@ def damaged_code(draw: st.DrawFn) -> tuple[str, str]:
     return name, text
 
 
+def test_comments_above_a_definition_begin_its_block_whatever_ended_among_them() -> None:
+    text = "class A {\n    int f() {\n    }\n    // about g\n@Mark\nclass B {\n    int g;\n}\n"
+    blocks = code_blocks(text, language=None, max_tokens=4)
+    assert "".join(text[block.start : block.end] for block in blocks) == text
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(code=damaged_code())
 def test_damaged_code_is_covered_by_chunks_that_fit(make_document: MakeDocument, code: tuple[str, str]) -> None:
