@@ -30,6 +30,9 @@ def bench_edits(repository: str, report: Report, *, start_date: date | None = No
         spread = ", ".join(f"{n} x {cost}" for cost, n in sorted(costs.items()))
         report.figure(_SECTION, f"{kind}: chunks embedded again, mean", mean, "chunks", at_most=1.5, note=spread)
         report.figure(_SECTION, f"{kind}: chunks embedded again, most", max(costs), "chunks", at_most=3)
+        few = sum(n for cost, n in costs.items() if cost <= 3)
+        detail = f"{few:,} of {edits:,} edits cost at most 3 chunks"
+        report.check(_SECTION, f"{kind}: hardly any edit costs more than 3 chunks", few >= 0.98 * edits, detail)
     report.show(_SECTION)
 
 
