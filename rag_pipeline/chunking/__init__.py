@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_pipeline.chunking.chunk import CHUNKING_VERSION, Context, chunk_document
+from rag_pipeline.chunking.chunk import CHUNKING_VERSION, chunk_document
 from rag_pipeline.chunking.tokens import TokenCounter, count_words
 
-__all__ = ["CHUNKING_VERSION", "Context", "TokenCounter", "chunk_document", "count_words"]
+__all__ = ["CHUNKING_VERSION", "TokenCounter", "chunk_document", "count_words"]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.code import code_blocks
@@ -20,13 +20,11 @@ from rag_pipeline.chunking.rst_blocks import rst_blocks
 from rag_pipeline.chunking.splitting import Atom, atoms_of, halves, sentence_starts
 from rag_pipeline.chunking.tokens import TokenCounter
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
-from rag_pipeline.settings import Chunking
+from rag_pipeline.settings import Chunking, Context
 
 CHUNKING_VERSION: str = "2"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
-Context = Literal["none", "symbols", "headings"]
-"""What a chunk's text is embedded with: as `settings.Embedding.context`."""
 _MAX_ABOVE = 3
 
 

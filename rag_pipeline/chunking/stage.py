@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rag_pipeline.chunking.chunk import CHUNKING_VERSION, Context, chunk_document
+from rag_pipeline.chunking.chunk import CHUNKING_VERSION, chunk_document
 from rag_pipeline.chunking.tokens import TokenCounter
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.lake.derive import DeriveReport, combine, derive
@@ -15,7 +15,7 @@ from rag_pipeline.lake.schemas import CHUNKS, documents_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, Failure, failure_of
 from rag_pipeline.progress import Progress
-from rag_pipeline.settings import Chunking, Documents
+from rag_pipeline.settings import Chunking, Context, Documents
 from rag_pipeline.settings import fingerprint as settings_fingerprint
 
 STAGE = "chunks"
@@ -53,7 +53,7 @@ def chunk_documents(lake: Lake, days: DayRange, *, rules: Rules, limits: Documen
 
         return derive(
             lake, days, stage=STAGE, inputs=["documents"], schema=CHUNKS, stage_fingerprint=rules.fingerprint,
-            transform=transform, progress=progress,
+            transform=transform, progress=progress, report=DeriveReport(),
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -58,7 +58,7 @@ def clean_items(
     Of several states of one item, as a poll and a webhook bring them, the newest counts, and of equally new ones that
     of the last input.
     """
-    redactions: Counter[str] = Counter()
+    report = DocumentsReport()
     with Isolated(timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes) as isolated:
 
         def cleaned(item: SourceItem) -> Document:
@@ -73,15 +73,13 @@ def clean_items(
 
         def transform(part: Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
             documents = _documents(lake, part, failures, inputs=inputs, cleaned=cleaned)
-            counted = _counted(documents, redactions)
+            counted = _counted(documents, report.redactions)
             return to_batches(counted, DOCUMENTS, size=lambda document: len(document.text))
 
-        report = derive(
+        return derive(
             lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS, transform=transform, progress=progress,
-            stage_fingerprint=fingerprint(threads, redaction),
+            stage_fingerprint=fingerprint(threads, redaction), report=report,
         )  # fmt: skip
-    done = {known.name: getattr(report, known.name) for known in fields(report)}
-    return DocumentsReport(**done, redactions=redactions)
 
 
 def _counted(documents: Iterator[Document], redactions: Counter[str]) -> Iterator[Document]:

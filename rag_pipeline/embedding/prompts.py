@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+from rag_pipeline.settings import Context
 
 
 class PromptedEmbedder:
@@ -13,7 +14,7 @@ class PromptedEmbedder:
     Chunks bring what they stand under with them; only the space has to know that they do.
     """
 
-    def __init__(self, embedder: Embedder, *, passage_prefix: str, query_prefix: str, context: str) -> None:
+    def __init__(self, embedder: Embedder, *, passage_prefix: str, query_prefix: str, context: Context) -> None:
         """The prefixes are put before the text as they are; `context` names what the texts come with."""
         self._embedder = embedder
         self._passage_prefix = passage_prefix

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -36,6 +36,9 @@ class DeriveReport:
     removed: int = 0
     rows_by_day: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+
+
+Report = TypeVar("Report", bound=DeriveReport)
 
 
 def combine(*fingerprints: str) -> str:
@@ -88,9 +91,12 @@ def derive(
     stage_fingerprint: str,
     transform: Transform,
     progress: Progress,
-) -> DeriveReport:
-    """Bring a stage's parts of these days up to date with its inputs; parts without inputs any more are removed."""
-    report = DeriveReport()
+    report: Report,
+) -> Report:
+    """Bring a stage's parts of these days up to date with its inputs; parts without inputs any more are removed.
+
+    Returns `report`, to which what was done is added.
+    """
     parts = parts_in(lake, [*inputs, stage], days)
     for done, part in enumerate(parts, start=1):
         expected = expected_fingerprint(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint)

@@ -9,6 +9,7 @@ from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_na
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.sections import (
     Chunking,
+    Context,
     Documents,
     Drops,
     Embedding,
@@ -24,6 +25,7 @@ from rag_pipeline.settings.sections import (
 __all__ = [
     "CONFIG_NAME",
     "Chunking",
+    "Context",
     "Documents",
     "Drops",
     "Embedding",

@@ -29,6 +29,11 @@ def web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+Context = Literal["none", "symbols", "headings"]
+"""What a chunk is embedded with beside its text: the function or type that code is from, where it does not name it
+itself (`symbols`); also the headings of prose (`headings`)."""
+
+
 class Section(BaseModel):
     """A section of the file: frozen, and nothing in it that is not known."""
 
@@ -242,9 +247,7 @@ class Embedding(Section):
     model: str = "all-MiniLM-L6-v2"
     dimensions: int | None = Field(default=None, ge=1, le=4000)
     """Asked of models that can shorten their vectors; by default the model's own length."""
-    context: Literal["none", "symbols", "headings"] = "symbols"
-    """What a chunk is embedded with beside its text: the function or type that code is from, where it does not name it
-    itself (`symbols`); also the headings of prose (`headings`)."""
+    context: Context = "symbols"
     passage_prefix: str = ""
     """Put before every chunk that is embedded, for models that were trained so (`"passage: "`)."""
     query_prefix: str = ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_pipeline.settings import GitLimits, resolve_source
+from rag_pipeline.sources.git.blobs import BlobReader
 from rag_pipeline.sources.git.file_kinds import kind_of, skip_by_content, skip_by_path, skip_by_size
 from rag_pipeline_tests.bench.process import CommandFailed
 
@@ -33,16 +34,17 @@ def files_of(repository: str) -> Files:
     folder = resolve_source(repository, Path.cwd())
     limits = GitLimits()
     by_kind: defaultdict[str, list[tuple[str, bytes]]] = defaultdict(list)
-    for path in _git(folder, "ls-tree", "-r", "-z", "--name-only", "HEAD").decode("utf-8", "replace").split("\0"):
-        kind = kind_of(path)
-        if not kind or skip_by_path(path, generated=None, vendored=None):
-            continue
-        content = _git(folder, "cat-file", "blob", f"HEAD:{path}")
-        skipped = skip_by_size(len(content), limits=limits) or skip_by_content(
-            content, kind=kind, generated=None, limits=limits
-        )
-        if not skipped:
-            by_kind[kind.source_type].append((path, content))
+    with BlobReader(Path(_git(folder, "rev-parse", "--absolute-git-dir").decode().strip())) as blobs:
+        for path in _git(folder, "ls-tree", "-r", "-z", "--name-only", "HEAD").decode("utf-8", "replace").split("\0"):
+            kind = kind_of(path)
+            if not kind or skip_by_path(path, generated=None, vendored=None):
+                continue
+            content = blobs.find(f"HEAD:{path}") or b""
+            skipped = skip_by_size(len(content), limits=limits) or skip_by_content(
+                content, kind=kind, generated=None, limits=limits
+            )
+            if not skipped:
+                by_kind[kind.source_type].append((path, content))
     return Files(by_kind=by_kind)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 
-from rag_pipeline.chunking import Context, chunk_document
+from rag_pipeline.chunking import chunk_document
 from rag_pipeline.documents import clean
 from rag_pipeline.embedding.tokens import count_word_pieces
 from rag_pipeline.model import Chunk, SourceItem
-from rag_pipeline.settings import Chunking, Embedding
+from rag_pipeline.settings import Chunking, Context, Embedding
 from rag_pipeline.sources.git.file_kinds import kind_of
 
 Splitter = Callable[[str, str], list[str]]

@@ -41,7 +41,7 @@ to editors -->
 
 ## Install {#install}
 
-See [the guide](docs/configuration.md), [PyPI](https://pypi.org/project/acme) or [Install](#install).<br>
+See [the guide](docs/configuration.md), [PyPI](https://packages.corp.io/project/acme) or [Install](#install).<br>
 Press <kbd>Ctrl</kbd>+<kbd>C</kbd>.
 
 <details>
@@ -64,7 +64,7 @@ def test_a_readme_keeps_its_words_and_their_lines() -> None:
         (8, ""),
         (19, "## Install"),
         (20, ""),
-        (21, "See [the guide](docs/configuration.md), [PyPI](https://pypi.org/project/acme) or Install."),
+        (21, "See [the guide](docs/configuration.md), [PyPI](https://packages.corp.io/project/acme) or Install."),
         (22, "Press Ctrl+C."),
         (23, ""),
         (25, "More"),

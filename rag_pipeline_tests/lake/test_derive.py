@@ -39,7 +39,7 @@ class Pipeline:
         self.made.clear()
         return derive(
             self.lake, days, stage="loud", inputs=["docs", "code"], schema=SCHEMA, stage_fingerprint=code,
-            transform=self._transform, progress=silent,
+            transform=self._transform, progress=silent, report=DeriveReport(),
         )  # fmt: skip
 
     def _transform(self, part: Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
@@ -187,5 +187,6 @@ def test_progress_is_told_part_by_part(pipeline):
     derive(
         pipeline.lake, DAYS, stage="loud", inputs=["docs"], schema=SCHEMA, stage_fingerprint="v",
         transform=pipeline._transform, progress=lambda stage, **said: seen.append((stage, said["done"], said["total"])),
+        report=DeriveReport(),
     )  # fmt: skip
     assert seen == [("loud", 1, 2), ("loud", 2, 2)]

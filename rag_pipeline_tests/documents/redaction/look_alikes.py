@@ -68,4 +68,4 @@ def look_alikes(rng: random.Random) -> Iterator[str]:
             + "\n-----END PUBLIC KEY-----"
         )
         yield "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----"
-        yield f'resolved "https://registry.npmjs.org/a/-/a-1.0.{rng.randint(0, 99)}.tgz#{run(HEX, 40)(rng)}"'
+        yield f'resolved "https://npm.corp.io/a/-/a-1.0.{rng.randint(0, 99)}.tgz#{run(HEX, 40)(rng)}"'

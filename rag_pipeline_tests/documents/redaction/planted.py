@@ -232,7 +232,7 @@ PLACED: dict[str, tuple[str, Make]] = {
     "shadow": ("root:{}:19000:0:99999:7:::", glued("$", "6$", run(ALNUM, 16), "$", run(ALNUM + "./", 86))),
     "yescrypt": ("root:{}:19000:0:99999:7:::", glued("$", "y$j9T$", run(ALNUM, 22), "$", run(ALNUM + "./", 43))),
     "docker-auth": ('{{"auths": {{"ghcr.io": {{"auth": "{}"}}}}}}', basic),
-    "npmrc": ("//registry.npmjs.org/:_authToken={}", uuid),
+    "npmrc": ("//npm.corp.io/:_authToken={}", uuid),
     "npmrc-auth": ("//npm.corp.io/:_auth={}", basic),
     "sql": ("CREATE USER app IDENTIFIED BY '{}';", word),
     "xml": ("<password>{}</password>", run(ALNUM, 16)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_pipeline_tests.github_server.model import Forge
-from rag_pipeline_tests.github_server.nouns import Repository
+from rag_pipeline_tests.github_server.nouns import Repository, Thread
 from rag_pipeline_tests.github_server.server import GitHubServer
 from rag_pipeline_tests.sources.github.mirrors import Mirrored, served
 
@@ -23,6 +23,14 @@ def forge() -> Forge:
 def app(forge: Forge) -> Repository:
     """Its repository."""
     return forge.add_repository("acme/app")
+
+
+@pytest.fixture
+def issue(forge: Forge, app: Repository) -> Thread:
+    """An issue with a comment."""
+    issue = forge.open_issue(app)
+    forge.comment(issue, "An old comment.")
+    return issue
 
 
 @pytest.fixture

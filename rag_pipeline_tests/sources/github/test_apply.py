@@ -19,14 +19,6 @@ SITE = Site()
 
 
 @pytest.fixture
-def issue(forge: Forge, app: Repository) -> Thread:
-    """An issue with a comment."""
-    issue = forge.open_issue(app)
-    forge.comment(issue, "An old comment.")
-    return issue
-
-
-@pytest.fixture
 def pull(forge: Forge, app: Repository, issue: Thread) -> Thread:
     """After the issue, a pull request with a comment, a review and a remark."""
     pull = forge.open_pull_request(app)

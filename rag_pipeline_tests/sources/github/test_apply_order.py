@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -60,16 +61,22 @@ def without_files(threads: dict[str, Any]) -> dict[str, Any]:
     return {key: thread | {"files": []} if "files" in thread else thread for key, thread in threads.items()}
 
 
-@_MODERATE
-@given(seed=st.integers(0, 1000), data=st.data())
-def test_deliveries_in_any_order_and_any_batches_tell_what_happened(seed: int, data: st.DataObject) -> None:
+@contextmanager
+def happened(seed: int) -> Iterator[tuple[Mirrored, Told]]:
+    """A mirror that has read a made repository, and what was told of it since."""
     forge = Forge()
     generate(forge, seed=seed, full_name="acme/app", issues=4, pulls=3)
     forge.add_repository("acme/other")
     with served(forge) as server, tempfile.TemporaryDirectory() as folder:
         mirrored = Mirrored(home=Path(folder), server=server)
         mirrored.fetch()
-        told = happen(mirrored, seed, Path(folder))
+        yield mirrored, happen(mirrored, seed, Path(folder))
+
+
+@_MODERATE
+@given(seed=st.integers(0, 1000), data=st.data())
+def test_deliveries_in_any_order_and_any_batches_tell_what_happened(seed: int, data: st.DataObject) -> None:
+    with happened(seed) as (mirrored, told):
         twice = [*range(len(told.touches)), *range(0, len(told.touches), 3)]
         order = data.draw(st.permutations(twice))
         while order:
@@ -85,13 +92,7 @@ def test_deliveries_in_any_order_and_any_batches_tell_what_happened(seed: int, d
 @_MODERATE
 @given(seed=st.integers(0, 1000), data=st.data())
 def test_deliveries_late_between_readings_change_nothing(seed: int, data: st.DataObject) -> None:
-    forge = Forge()
-    generate(forge, seed=seed, full_name="acme/app", issues=4, pulls=3)
-    forge.add_repository("acme/other")
-    with served(forge) as server, tempfile.TemporaryDirectory() as folder:
-        mirrored = Mirrored(home=Path(folder), server=server)
-        mirrored.fetch()
-        told = happen(mirrored, seed, Path(folder))
+    with happened(seed) as (mirrored, told):
         mirrored.fetch()
         gone = [(touch, at) for touch, at in told.touches if touch.thread_gone]
         mirrored.apply(*gone, api=False)

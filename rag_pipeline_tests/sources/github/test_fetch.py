@@ -19,14 +19,6 @@ LISTINGS = 5
 
 
 @pytest.fixture
-def issue(forge: Forge, app: Repository) -> Thread:
-    """An issue with a comment."""
-    issue = forge.open_issue(app)
-    forge.comment(issue, "An old comment.")
-    return issue
-
-
-@pytest.fixture
 def pull(forge: Forge, app: Repository) -> Thread:
     """A pull request with a review and a remark."""
     pull = forge.open_pull_request(app)
