@@ -217,12 +217,24 @@ class EmbeddingSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LegResult:
+    """Where one leg of a search saw a chunk."""
+
+    leg: str
+    """`lexical`, `vector` or `rerank`."""
+    rank: int | None
+    """From 1; None: not among those that the leg gave to the fusion."""
+    score: float
+    """BM25 for the lexical leg, from 0; cosine similarity for the vector leg, -1 to 1; the reranker's own for its."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """A chunk that answers a query, best first."""
 
     rank: int
     score: float
-    """Cosine similarity, -1 to 1."""
+    """What it was ranked by: of the leg alone, when only one was searched."""
     title: str
     text: str
     url: str
@@ -238,6 +250,14 @@ class SearchHit:
     document_id: UUID
     chunk_id: UUID
     source_updated_at: datetime
+    tokens: int
+    """Of `text`, as the embedding model counts them."""
+    legs: Sequence[LegResult] = ()
+    """Why it is here."""
+    matched_terms: Sequence[str] = ()
+    """Terms of the question that it holds, the rarest first."""
+    linked_from: UUID | None = None
+    """The document whose link brought it within reach; None: it was found itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

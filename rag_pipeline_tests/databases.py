@@ -27,7 +27,8 @@ def empty(url: str) -> None:
     """Take everything out of a migrated database, which is ten times faster than making a new one."""
     with connect(url) as connection:
         connection.execute(
-            "TRUNCATE rag.documents, rag.chunks, rag.embedding_spaces, rag.source_progress, rag.stored_parts, "
+            "TRUNCATE rag.segments, rag.postings, rag.links, rag.documents, rag.chunks, rag.evaluations, "
+            "rag.embedding_spaces, rag.source_progress, rag.stored_parts, "
             "rag.ingestion_failures RESTART IDENTITY"
         )
         for (table,) in connection.execute(

@@ -258,7 +258,7 @@ def keys(model: type[BaseModel], above: str = "") -> dict[str, object]:
 def test_every_key_is_documented_with_its_default_and_no_other_is():
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     file, environment = page.split("## The environment")
-    rows = re.findall(r"^\| `([a-z_.]+)` \| [^|]+ \| ([^|]+) \|", file, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z0-9_.]+)` \| [^|]+ \| ([^|]+) \|", file, re.MULTILINE)
     assert sorted(name for name, _ in rows) == sorted(keys(Settings))
     for name, shown in rows:
         default = keys(Settings)[name]

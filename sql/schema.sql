@@ -3,7 +3,9 @@
 --   documents ──< chunks ──(text_hash, tenant_id)── vectors_N    one vector table per embedding space
 --                                                      │
 --   embedding_spaces ──────────────────────────────────┘
---     └──< source_progress, stored_parts     what the pipeline remembers of its own work
+--     ├──< source_progress, stored_parts     what the pipeline remembers of its own work
+--     └──< evaluations                       how good it was at answering labelled questions
+--   segments ──< postings                    which chunks hold a term: exact BM25
 --   ingestion_failures                       what it could not process
 --
 -- Identity is computed, never numbered: the same source item has the same document_id on every machine, and the same
@@ -62,6 +64,8 @@ CREATE TABLE rag.documents (
 -- ON CONFLICT waits for the other at one index only.
 CREATE INDEX documents_source ON rag.documents (tenant_id, source_type, source_id);
 CREATE INDEX documents_live ON rag.documents (tenant_id, repository, source_type) WHERE NOT deleted;
+-- Filters on author, label, state and other metadata.
+CREATE INDEX documents_metadata ON rag.documents USING gin (metadata jsonb_path_ops);
 
 -- Spans of a document that can stand alone: what is embedded, found and cited. They change with their document, in
 -- one transaction; a chunk whose text stays keeps its id, and with it its vector.
@@ -79,10 +83,55 @@ CREATE TABLE rag.chunks (
     start_line   integer NOT NULL,             -- in the source, from 1, inclusive
     end_line     integer NOT NULL,
     tokens       integer NOT NULL,             -- of the embedding model
-    anchor       text                          -- of the section (comment) it came from, in place of the document's
+    anchor       text,                         -- of the section (comment) it came from, in place of the document's
+    -- What postings call it; kept for as long as it lives.
+    number       bigint GENERATED ALWAYS AS IDENTITY (MAXVALUE 4294967295)
 );
 CREATE INDEX chunks_document ON rag.chunks (document_id, position);
 CREATE INDEX chunks_text_hash ON rag.chunks (text_hash, tenant_id);
+CREATE UNIQUE INDEX chunks_number ON rag.chunks (number);
+
+-- What a document says of others: a pull request of the issues it closes and the files it changed.
+CREATE TABLE rag.links (
+    document_id uuid NOT NULL REFERENCES rag.documents ON DELETE CASCADE,
+    kind        text NOT NULL,                 -- closes, mentions, changes, merged_as
+    target      text NOT NULL,                 -- owner/name#1, repository:path or owner/name@commit
+    tenant_id   text NOT NULL,
+    scope       text,
+    PRIMARY KEY (document_id, kind, target)
+);
+CREATE INDEX links_target ON rag.links (tenant_id, target);
+
+-- Words -------------------------------------------------------------------------------------------------------------
+
+-- One batch of changes to the chunks of one tenant and scope: what it added and what it took away, never edited again.
+-- All of them together are the lexical index; maintenance merges several into one. Counts of what is alive are sums
+-- over segments: added minus removed.
+CREATE TABLE rag.segments (
+    segment_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id      text NOT NULL,
+    scope          text,
+    analyzer       integer NOT NULL,           -- version of what made terms of texts
+    chunks         integer NOT NULL,           -- added by this segment
+    terms          bigint NOT NULL,            -- in them: their lengths, summed up
+    removed_chunks integer NOT NULL,           -- taken away by it, from whichever segment
+    removed_terms  bigint NOT NULL,
+    removed        bytea NOT NULL,             -- their numbers, as uint32 (little endian), ascending
+    created_at     timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX segments_tenant ON rag.segments (tenant_id, scope);
+
+-- Which chunks a term occurs in.
+CREATE TABLE rag.postings (
+    segment_id bigint NOT NULL REFERENCES rag.segments ON DELETE CASCADE,
+    term       text COLLATE "C" NOT NULL,
+    chunks     integer NOT NULL,               -- added with this term
+    removed    integer NOT NULL DEFAULT 0,     -- taken away with this term
+    -- Of each chunk added: number (uint32), occurrences (uint16) and the chunk's length in terms (uint16), by number.
+    entries    bytea NOT NULL,                 -- STORAGE EXTERNAL: never compressed
+    PRIMARY KEY (segment_id, term)
+);
+ALTER TABLE rag.postings ALTER COLUMN entries SET STORAGE EXTERNAL;
 
 -- Vectors -----------------------------------------------------------------------------------------------------------
 
@@ -96,6 +145,7 @@ CREATE TABLE rag.embedding_spaces (
     status       text NOT NULL DEFAULT 'building' CHECK (status IN ('building', 'active', 'retired')),
     created_at   timestamptz NOT NULL DEFAULT now(),
     activated_at timestamptz,
+    retired_at   timestamptz,
     UNIQUE (provider, model, dimensions, recipe)
 );
 CREATE UNIQUE INDEX embedding_spaces_one_active ON rag.embedding_spaces (status) WHERE status = 'active';
@@ -131,6 +181,20 @@ $$;
 --
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)
 --         WITH (m = 16, ef_construction = 100);
+
+-- How good a space was at answering labelled questions, and when.
+CREATE TABLE rag.evaluations (
+    evaluation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    evaluated_at  timestamptz NOT NULL,
+    tenant_id     text NOT NULL,
+    dataset       text NOT NULL,
+    labels_hash   text NOT NULL,               -- figures for other labels cannot be compared
+    space_id      integer NOT NULL REFERENCES rag.embedding_spaces ON DELETE CASCADE,
+    queries       integer NOT NULL,
+    metrics       jsonb NOT NULL,              -- leg -> measure -> mean
+    per_query     jsonb NOT NULL               -- leg -> query -> measure, to see which got worse
+);
+CREATE INDEX evaluations_dataset ON rag.evaluations (tenant_id, dataset, evaluated_at);
 
 -- What the pipeline remembers of its own work -----------------------------------------------------------------------
 
@@ -195,7 +259,14 @@ ALTER TABLE rag.source_progress ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.stored_parts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.ingestion_failures ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.schema_migrations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.segments ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.postings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.links ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.evaluations ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON rag.documents FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY tenant ON rag.chunks FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
+CREATE POLICY tenant ON rag.segments FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
+CREATE POLICY tenant ON rag.postings FOR SELECT TO rag_reader USING (segment_id IN (SELECT segment_id FROM rag.segments));
+CREATE POLICY tenant ON rag.links FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY everyone ON rag.embedding_spaces FOR SELECT TO rag_reader USING (true);
-GRANT SELECT ON rag.documents, rag.chunks, rag.embedding_spaces TO rag_reader;
+GRANT SELECT ON rag.documents, rag.chunks, rag.embedding_spaces, rag.segments, rag.postings, rag.links TO rag_reader;

@@ -268,8 +268,8 @@ def _enter_dagster(settings: Settings) -> None:
 def _search(settings: Settings, question: str, **where: Any) -> list[SearchHit]:
     from rag_pipeline.embedded import database_url
     from rag_pipeline.index.database import connected
+    from rag_pipeline.retrieval.query import SearchQuery
     from rag_pipeline.retrieval.retriever import Retriever, embedder_of
-    from rag_pipeline.retrieval.search import SearchQuery
 
     where["tenant"] = where.get("tenant") or settings.tenant
     with connected(database_url(settings)) as connection:

@@ -20,8 +20,8 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import EmbeddingSpace, Failure, SearchHit
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import known_space
+from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Retriever, embedder_of
-from rag_pipeline.retrieval.search import SearchQuery
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 

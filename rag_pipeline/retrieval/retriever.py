@@ -9,7 +9,8 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
-from rag_pipeline.retrieval.search import SearchQuery, search
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Embedding
 
 

@@ -17,6 +17,7 @@ def hit(text: str, *, rank: int = 1) -> SearchHit:
         rank=rank, score=0.5, title="Guide", text=text, url="https://example.org", location="guide.md:1-9",
         repository="handbook", source_type="docs", source_id="handbook:guide.md", language=None, heading_path=(),
         start_line=1, end_line=9, document_id=UUID(int=1), chunk_id=UUID(int=rank), source_updated_at=moment(1),
+        tokens=8,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_pipeline.retrieval.search import SearchQuery
+from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.github_server import webhooks
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from rag_pipeline.retrieval.search import SearchQuery
+from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline_tests.end_to_end.conftest import FIRST_DAY, indexing
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.github_server import webhooks

@@ -19,7 +19,8 @@ from rag_pipeline.errors import DatabaseUnavailable, MigrationError
 from rag_pipeline.index.database import connect, connect_with_vectors, connected
 from rag_pipeline.index.migrations import Migration, migrate, pending, read_migrations
 from rag_pipeline.index.sql_files import sql_folder
-from rag_pipeline.retrieval.search import SearchQuery, search
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.search import search
 from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 

@@ -11,7 +11,8 @@ from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.spaces import ensure_graph
 from rag_pipeline.model import EmbeddingSpace, SearchHit
-from rag_pipeline.retrieval.search import SearchQuery, search
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.search import search
 from rag_pipeline_tests.databases import empty, new_database
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 

@@ -11,7 +11,8 @@ from pgvector import HalfVector
 from rag_pipeline.index.database import connected
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.retrieval import search as search_module
-from rag_pipeline.retrieval.search import SearchQuery, search
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.search import search
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 from rag_pipeline_tests.retrieval.conftest import Library
 

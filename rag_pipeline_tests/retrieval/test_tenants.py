@@ -13,7 +13,8 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import SpaceVectors
 from rag_pipeline.model import EmbeddingSpace, text_hash
 from rag_pipeline.retrieval import search as search_module
-from rag_pipeline.retrieval.search import SearchQuery, search
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.search import search
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
 ALIKE = ["the password policy", "how to deploy", "who is on call"]
@@ -84,7 +85,7 @@ def test_every_table_has_row_level_security_and_the_reader_few_rights(connection
         "FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')"
     ).fetchall()
     assert all(row[1] for row in rows)
-    readable = {"documents", "chunks", "embedding_spaces", f"vectors_{space.space_id}"}
+    readable = {"documents", "chunks", "segments", "postings", "links", "embedding_spaces", f"vectors_{space.space_id}"}
     assert {row[0] for row in rows if row[2]} == readable
     assert not any(row[3] for row in rows)
     with reader(connection, tenant="acme"), pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -55,7 +55,7 @@ LIMIT %(k)s;
 
 -- name: hits
 SELECT c.chunk_id, c.document_id, d.title, c.text, d.url, d.anchor, d.path, d.repository, d.source_type, d.source_id,
-       d.language, c.heading_path, c.start_line, c.end_line, d.source_updated_at,
+       d.language, c.heading_path, c.start_line, c.end_line, d.source_updated_at, c.tokens,
        c.anchor AS chunk_anchor, d.metadata ->> 'reference' AS reference
 FROM rag.chunks AS c
 JOIN rag.documents AS d ON d.document_id = c.document_id

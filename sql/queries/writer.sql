@@ -1,6 +1,7 @@
 -- name: create_staging
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_documents (LIKE rag.documents) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunks (LIKE rag.chunks) ON COMMIT DELETE ROWS;
+ALTER TABLE incoming_chunks DROP COLUMN IF EXISTS number;
 CREATE TEMPORARY TABLE IF NOT EXISTS accepted (document_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
 
 -- name: existing
@@ -55,8 +56,13 @@ WHERE present.document_id = accepted.document_id
   AND NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id);
 
 -- name: upsert_chunks
-INSERT INTO rag.chunks AS present
-SELECT incoming.*
+INSERT INTO rag.chunks AS present (
+    chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
+    start_char, end_char, start_line, end_line, tokens, anchor
+)
+SELECT incoming.chunk_id, incoming.document_id, incoming.tenant_id, incoming.scope, incoming.position, incoming.text,
+       incoming.text_hash, incoming.heading_path, incoming.start_char, incoming.end_char, incoming.start_line,
+       incoming.end_line, incoming.tokens, incoming.anchor
 FROM incoming_chunks AS incoming
 JOIN accepted ON accepted.document_id = incoming.document_id
 ORDER BY incoming.chunk_id

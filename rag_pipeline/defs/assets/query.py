@@ -10,7 +10,7 @@ from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Result, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.model import SearchHit
-from rag_pipeline.retrieval.search import SearchQuery
+from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.settings import Settings
 
 
