@@ -53,6 +53,15 @@ class SearchQuery:
     linked: bool = False
     """Add what the hits are linked to: the issues of a pull request, the pull requests that last touched a file."""
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it looks at a part of what the asker may see."""
+        wanted = (
+            self.repository, self.source_type, self.language, self.path_prefix, self.author, self.state,
+            self.updated_from, self.updated_to,
+        )  # fmt: skip
+        return any(value is not None for value in wanted) or bool(self.labels) or bool(self.metadata)
+
     def check(self) -> None:
         """Refuse what cannot be answered.
 
