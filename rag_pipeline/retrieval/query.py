@@ -87,6 +87,20 @@ class SearchQuery:
                 raise ConfigError(f"{name!r} holds a character that no name in the index has: look for something else")
 
 
+def day_of(text: str, name: str) -> date | None:
+    """A day, or None for no text.
+
+    Raises:
+        ConfigError: it is not written as YYYY-MM-DD.
+    """
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{name} {text!r} is not a day: write it as YYYY-MM-DD") from error
+
+
 def _strings(value: Json) -> Sequence[str]:
     if isinstance(value, str):
         return [value]
