@@ -263,7 +263,7 @@ def test_every_key_is_documented_with_its_default_and_no_other_is():
     for name, shown in rows:
         default = keys(Settings)[name]
         if default not in (None, "", ()) and isinstance(default, str | int | float):
-            literal = f'`"{default}"`' if isinstance(default, str) else f"`{default}`"
+            literal = f'`"{default}"`' if isinstance(default, str) else f"`{str(default).lower()}`"
             assert shown.strip() == literal, name
     assert "`RAG_HOME`" in environment
 

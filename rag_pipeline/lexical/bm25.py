@@ -44,7 +44,7 @@ class Statistics:
 class Parameters:
     """Of the formula."""
 
-    k1: float = 1.2
+    k1: float = 1.5
     b: float = 0.75
 
 
@@ -55,8 +55,8 @@ class Term:
     text: str
     holding: int
     """How many chunks hold it."""
-    occurrences: int
-    """In the question."""
+    weight: float
+    """Its factor in the sum, above 0."""
     entries: Entries
     """By number, ascending."""
 
@@ -69,18 +69,13 @@ class Ranking:
     """Scores chunks for one question."""
 
     def __init__(self, terms: Sequence[Term], statistics: Statistics, parameters: Parameters) -> None:
-        self._statistics = statistics
+        self.statistics = statistics
         self._parameters = parameters
         # The rarest first: what has none of them can hardly be among the best.
-        weighted = [(term.occurrences * term.idf(statistics), term) for term in terms if term.holding > 0]
+        weighted = [(term.weight * term.idf(statistics), term) for term in terms if term.holding > 0]
         weighted.sort(key=lambda pair: (-pair[0], pair[1].text))
         self.terms = [term for _, term in weighted]
         self.weights = [weight for weight, _ in weighted]
-
-    @property
-    def best_possible(self) -> float:
-        """What no chunk can reach: the sum of the weights of all terms that occur anywhere."""
-        return sum(self.weights)
 
     def scores(self, numbers: Numbers) -> Scores:
         """The scores of these chunks, in their order; 0 for one that holds no term."""
@@ -171,7 +166,7 @@ class Ranking:
         """How much of a term's weight each entry earns, 0 to 1."""
         k1, b = self._parameters.k1, self._parameters.b
         occurrences = entries["occurrences"].astype(np.float64)
-        norm = k1 * (1 - b) + (k1 * b / self._statistics.mean_length) * entries["length"]
+        norm = k1 * (1 - b) + (k1 * b / self.statistics.mean_length) * entries["length"]
         saturation: Scores = occurrences / (occurrences + norm)
         return saturation
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lexical.analyzer import count_terms
 from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Statistics, Term
 from rag_pipeline.lexical.postings import Entries, read_entries, read_members
 
@@ -39,17 +38,16 @@ def visible_segments(connection: Connection, *, tenant: str, scopes: Sequence[st
 
 def lexical_ranking(
     connection: Connection,
-    question: str,
+    asked: Mapping[str, float],
     *,
     segments: VisibleSegments,
     parameters: Parameters,
     allowed: Numbers | None = None,
 ) -> Ranking:
-    """BM25 of a question over these segments; `allowed` (ascending): only these chunks are ranked.
+    """BM25 of weighted terms over these segments; `allowed` (ascending): only these chunks are ranked.
 
     How rare a term is does not depend on `allowed`, but on all that the asker may see.
     """
-    asked = count_terms(question)
     values = {"segments": list(segments.ids), "terms": list(asked)}
     with connection.cursor(binary=True) as cursor:
         holding = {
@@ -59,7 +57,7 @@ def lexical_ranking(
         for term, entries in cursor.execute(queries("segments")["entries"], values):
             parts[term].append(entries)
     terms = [
-        Term(text=term, holding=held, occurrences=asked[term],
+        Term(text=term, holding=held, weight=asked[term],
              entries=_only(read_entries(parts[term], removed=segments.removed), allowed))
         for term, held in holding.items()
     ]  # fmt: skip

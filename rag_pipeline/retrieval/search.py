@@ -20,6 +20,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking
+from rag_pipeline.lexical.questions import weighted_terms
 from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
 from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
 from rag_pipeline.retrieval.lexical_leg import VisibleSegments, lexical_ranking, visible_segments
@@ -93,6 +94,7 @@ class _Legs:
         self._query = query
         self._space = space
         self._settings = settings
+        self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
         self._limit = max(settings.candidates, wanted)
         self._values = _values(query, vector) | {"limit": self._limit, "enough": EXACT_UP_TO + 1}
 
@@ -129,9 +131,7 @@ class _Legs:
 
     def _lexical(self, segments: VisibleSegments, few: Numbers | None) -> tuple[Ranking, list[tuple[int, float]]]:
         parameters = Parameters(k1=self._settings.k1, b=self._settings.b)
-        ranking = lexical_ranking(
-            self._connection, self._query.text, segments=segments, parameters=parameters, allowed=few
-        )
+        ranking = lexical_ranking(self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
         if few is not None or not self._query.is_filtered:
             return ranking, ranking.best(self._limit)
         return ranking, self._best_that_match(ranking)
@@ -179,14 +179,15 @@ class _Legs:
         vector_ranks = {number: rank for rank, (number, _) in enumerate(vector, start=1)}
         lexical_ranks = {number: rank for rank, (number, _) in enumerate(lexical, start=1)}
         candidates = [Candidate(id=n, cosine=cosines.get(n, 0.0), bm25=scores.get(n, 0.0)) for n in cosines | scores]
-        shape = QueryShape(best_possible=ranking.best_possible)
+        shape = QueryShape(chunks=ranking.statistics.chunks)
+        weights = FusionWeights(**self._settings.fusion.model_dump())
         return [
             Scored(
                 number=fused.id, score=fused.score, matched_terms=ranking.matches(fused.id),
                 lexical=LegResult(leg="lexical", rank=lexical_ranks.get(fused.id), score=scores.get(fused.id, 0.0)),
                 vector=LegResult(leg="vector", rank=vector_ranks.get(fused.id), score=cosines.get(fused.id, 0.0)),
             )
-            for fused in fuse(candidates, query=shape, weights=FusionWeights())
+            for fused in fuse(candidates, query=shape, weights=weights)
         ]  # fmt: skip
 
 

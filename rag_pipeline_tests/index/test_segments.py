@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.lexical.bm25 import Parameters
+from rag_pipeline.lexical.questions import weighted_terms
 from rag_pipeline.retrieval.lexical_leg import lexical_ranking, visible_segments
 from rag_pipeline_tests.databases import empty
 from rag_pipeline_tests.knowledge import entry, write
@@ -23,7 +24,9 @@ SCOPES = ("user:ada", "user:bob")
 def scores(connection: Connection, question: str, *, tenant: str = "acme", scopes=SCOPES) -> dict[str, float]:
     """Of every chunk that is found, by text and document, as all who may see these scopes see it."""
     segments = visible_segments(connection, tenant=tenant, scopes=scopes)
-    found = lexical_ranking(connection, question, segments=segments, parameters=Parameters()).best(1_000)
+    found = lexical_ranking(connection, weighted_terms(question), segments=segments, parameters=Parameters()).best(
+        1_000
+    )
     rows = connection.execute("SELECT number, document_id::text || text FROM rag.chunks").fetchall()
     names = {row[0]: row[1] for row in rows}
     return {names[number]: round(score, 9) for number, score in found}
