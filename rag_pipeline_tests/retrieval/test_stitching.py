@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,7 +140,7 @@ def test_no_text_is_ever_lost(data):
 def test_consecutive_pieces_with_places_give_back_the_words(data):
     text = "".join(data.draw(LINES))
     cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
-    pieces = [(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    pieces = list(pairwise(cuts))
     hits, places = [], {}
     for position, (start, end) in enumerate(pieces):
         lines = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
