@@ -42,7 +42,7 @@ _PHRASES: Final = {
     "de": """
         hallo, hallöchen, hi zusammen, hallo zusammen, servus, moin, moin moin, grüß gott, grüß dich, grüezi,
         guten morgen, guten tag, guten abend, gute nacht, schönen guten tag, mahlzeit, wie geht's, wie gehts,
-        wie geht es dir, wie geht es ihnen, na, danke, dankeschön, danke schön, danke sehr, vielen dank,
+        wie geht es dir, wie geht es ihnen, na, danke, danke euch, dankeschön, danke schön, danke sehr, vielen dank,
         vielen lieben dank, besten dank, herzlichen dank, tausend dank, danke dir, danke ihnen, danke für die hilfe,
         danke für deine hilfe, vielen dank für die hilfe, vielen dank für deine hilfe, bitte, bitte schön, bitteschön,
         bitte sehr, gern geschehen, gerne, gern, kein problem, ja, jo, jawohl, nein, nö, nee, doch, klar, alles klar,
@@ -52,7 +52,7 @@ _PHRASES: Final = {
         schönen tag, schönen tag noch, schönes wochenende, entschuldigung, sorry
     """,
     "fr": """
-        bonjour, bonsoir, bonne nuit, bonne journée, bonne soirée, salut, coucou, bonjour à tous, salut à tous,
+        bonjour, bjr, bonsoir, bonne nuit, bonne journée, bonne soirée, salut, coucou, bonjour à tous, salut à tous,
         comment ça va, ça va, ca va, comment allez vous, comment allez-vous, comment vas tu, comment vas-tu, merci,
         merci beaucoup, merci bien, merci à toi, merci à vous, un grand merci, mille mercis, merci d'avance,
         merci pour votre aide, merci pour ton aide, merci pour l'aide, de rien, je vous en prie, je t'en prie,
@@ -62,8 +62,8 @@ _PHRASES: Final = {
         désolé
     """,
     "es": """
-        hola, holi, buenas, buenos días, buenos dias, buen día, buenas tardes, buenas noches, qué tal, que tal,
-        cómo estás, como estas, cómo está, cómo va, gracias, muchas gracias, muchísimas gracias, mil gracias,
+        hola, hola a todos, holi, buenas, buenos días, buenos dias, buen día, buenas tardes, buenas noches, qué tal,
+        que tal, cómo estás, como estas, cómo está, cómo va, gracias, muchas gracias, muchísimas gracias, mil gracias,
         gracias por tu ayuda, gracias por su ayuda, gracias por la ayuda, de nada, no hay de qué, con gusto, sí, si,
         no, vale, ok gracias, de acuerdo, entendido, entiendo, ya veo, claro, por supuesto, perfecto, genial, bien,
         muy bien, excelente, estupendo, listo, bueno, exacto, adiós, adios, hasta luego, hasta mañana, hasta pronto,
@@ -71,11 +71,11 @@ _PHRASES: Final = {
     """,
     "it": """
         ciao, ciao a tutti, salve, buongiorno, buon giorno, buonasera, buona sera, buonanotte, buona notte,
-        buona giornata, buona serata, come stai, come sta, come va, tutto bene, grazie, grazie mille, molte grazie,
-        tante grazie, grazie tante, mille grazie, ti ringrazio, la ringrazio, grazie per l'aiuto, grazie dell'aiuto,
-        prego, di niente, figurati, nessun problema, sì, si, no, va bene, d'accordo, certo, capito, ho capito,
-        capisco, perfetto, ottimo, bene, molto bene, benissimo, fantastico, esatto, arrivederci, a presto, a dopo,
-        a domani, alla prossima, buon weekend, scusa, scusi
+        buona giornata, buona serata, come stai, come sta, come va, tutto bene, grazie, grazie a tutti, grazie mille,
+        molte grazie, tante grazie, grazie tante, mille grazie, ti ringrazio, la ringrazio, grazie per l'aiuto,
+        grazie dell'aiuto, prego, di niente, figurati, nessun problema, sì, si, no, va bene, d'accordo, certo, capito,
+        ho capito, capisco, perfetto, ottimo, bene, molto bene, benissimo, fantastico, esatto, arrivederci, a presto,
+        a dopo, a domani, alla prossima, buon weekend, scusa, scusi
     """,
     "pt": """
         olá, ola, oi, oi pessoal, olá a todos, bom dia, boa tarde, boa noite, tudo bem, tudo bom, como vai, como está,
@@ -96,12 +96,13 @@ _PHRASES: Final = {
     "ja": """
         こんにちは, こんにちわ, こんばんは, おはよう, おはようございます, おやすみ, おやすみなさい, はじめまして,
         やあ, もしもし, お元気ですか, 元気ですか, 元気, よろしく, よろしくお願いします, よろしくお願いいたします,
-        お疲れ様, お疲れ様です, お疲れさまです, ありがとう, ありがとうございます, ありがとうございました,
-        どうもありがとう, どうもありがとうございます, どうも, 感謝します, 助かりました, 助かります, どういたしまして,
-        はい, うん, ええ, いいえ, いえ, そうです, そうですね, そうですか, なるほど, わかりました, 分かりました,
-        わかった, 分かった, 了解, 了解です, 了解しました, 承知しました, かしこまりました, オッケー, オーケー, いいね,
-        いいですね, すごい, すばらしい, 素晴らしい, 完璧, 完璧です, 最高, 最高です, さようなら, さよなら, またね,
-        また明日, ではまた, じゃあね, バイバイ, 失礼します, すみません, ごめんなさい, ハロー, ね, よ
+        お疲れ様, お疲れ様です, お疲れ様でした, お疲れさまです, ありがとう, ありがとうございます,
+        ありがとうございました, どうもありがとう, どうもありがとうございます, どうも, 感謝します, 助かりました,
+        助かります, どういたしまして, はい, うん, ええ, いいえ, いえ, そうです, そうですね, そうですか, なるほど,
+        わかりました, 分かりました, わかった, 分かった, 了解, 了解です, 了解しました, 承知しました, かしこまりました,
+        オッケー, オーケー, いいね, いいですね, すごい, すばらしい, 素晴らしい, 完璧, 完璧です, 最高, 最高です,
+        さようなら, さよなら, またね, ありがと, また明日, ではまた, じゃあね, バイバイ, 失礼します, すみません,
+        ごめんなさい, ハロー, ね, よ
     """,
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.model import LegResult, SearchHit
@@ -114,6 +115,21 @@ def test_a_passage_names_what_its_text_does_not():
     assert passage_of(found) == "Guide > Deploy > run\n\nRun deploy.sh"
     assert passage_of(hit("The Guide", title="Guide")) == "The Guide"
     assert passage_of(hit("a\ud800", title="")) == "a?"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"base_url": "http://ada:hunter2@host/v1"}, "without credentials"),
+        ({"api_key_env": "sk-hunter2"}, "never the secret itself"),
+        ({"top_n": 1}, "greater than or equal to 2"),
+        ({"timeout_s": 0}, "greater than 0"),
+        ({"provider": "cohere"}, "'hosted'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong, said):
+    with pytest.raises(ValidationError, match=said):
+        Rerank(**wrong)
 
 
 def test_no_reranker_is_made_unless_asked_for():
