@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -47,16 +47,6 @@ class _Window:
 
     text: int
     ids: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenVectors:
-    """The tokens of one text, each as the model understands it in its place; [CLS] and [SEP] left out."""
-
-    ids: Sequence[int]
-    """In the vocabulary; in reading order within 254 tokens, which is all that is promised."""
-    vectors: Vectors
-    """Shape (len(ids), 384), L2-normalised."""
 
 
 class LocalEmbedder:
@@ -102,7 +92,7 @@ class LocalEmbedder:
         sums: dict[int, Vectors] = {}
         finished: list[int] = []
         tokens = 0
-        for batch, rows in self._computed(windows, self._token_sums):
+        for batch, rows in self._computed(windows):
             for window, row in zip(batch, rows, strict=True):
                 tokens += len(window.ids)
                 sums[window.text] = sums[window.text] + row if window.text in sums else row
@@ -115,18 +105,6 @@ class LocalEmbedder:
         if finished:
             yield _batch(finished, sums, tokens)
 
-    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """The last hidden states of each text's tokens, for late interaction; all in memory, 1.5 kB a token."""
-        ids: list[list[int]] = [[] for _ in texts]
-        vectors: list[list[Vectors]] = [[np.empty((0, DIMENSIONS), dtype=np.float32)] for _ in texts]
-        for batch, states in self._computed(_windows(texts), self._token_states):
-            for window, rows in zip(batch, states, strict=True):
-                inside = slice(1, len(window.ids) - 1)
-                if window.ids[inside]:
-                    ids[window.text] += window.ids[inside]
-                    vectors[window.text].append(_normalised(rows[inside]))
-        return [TokenVectors(ids=i, vectors=np.concatenate(v)) for i, v in zip(ids, vectors, strict=True)]
-
     def close(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
@@ -135,32 +113,21 @@ class LocalEmbedder:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _computed(
-        self, windows: Sequence[_Window], work: Callable[[Sequence[_Window], InferenceSession], Vectors]
-    ) -> Iterator[tuple[Sequence[_Window], Vectors]]:
-        """Batches of windows with what `work` makes of them, in the order in which they finish."""
+    def _computed(self, windows: Sequence[_Window]) -> Iterator[tuple[Sequence[_Window], Vectors]]:
+        """Batches of windows with the sums of their token vectors, in the order in which they finish."""
         if not windows:
             return
         with self._lock:
             self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
         yield from run_ahead(
             self._pool,
-            lambda batch: (batch, work(batch, self._of_this_thread())),
+            lambda batch: (batch, self._token_sums(batch, self._of_this_thread())),
             _batches(windows),
             ahead=self._threads * _AHEAD_PER_THREAD,
         )
 
     def _token_sums(self, windows: Sequence[_Window], session: InferenceSession) -> Vectors:
         """For each window the sum of its token vectors, shape (len(windows), 384)."""
-        hidden = self._token_states(windows, session)
-        mask = np.zeros(hidden.shape[:2], dtype=np.float32)
-        for row, window in enumerate(windows):
-            mask[row, : len(window.ids)] = 1
-        sums: Vectors = np.einsum("wtd,wt->wd", hidden, mask)
-        return sums
-
-    def _token_states(self, windows: Sequence[_Window], session: InferenceSession) -> Vectors:
-        """The last hidden states, shape (len(windows), tokens of the longest, 384)."""
         longest = max(len(window.ids) for window in windows)
         ids = np.zeros((len(windows), longest), dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -170,7 +137,8 @@ class LocalEmbedder:
         with self._clock.running():
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             hidden: Vectors = session.run(["last_hidden_state"], inputs)[0]
-        return hidden
+        sums: Vectors = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
+        return sums
 
     def _first(self) -> InferenceSession:
         """The session that questions use; a session may run on several threads at once."""

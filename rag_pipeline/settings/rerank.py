@@ -12,10 +12,9 @@ from rag_pipeline.settings.sections import Section, variable_name, web_address
 class Rerank(Section):
     """How the best hits of a search are put in order again; a key in the environment alone never selects a provider."""
 
-    provider: Literal["none", "local-maxsim", "cross-encoder", "hosted", "openai"] = "none"
-    """`local-maxsim`: the local embedding model, token by token. `cross-encoder`: a model of sentence-transformers or
-    fastembed. `hosted`: a service with the `/rerank` endpoint of Cohere, Jina and Voyage. `openai`: a language model
-    behind an OpenAI-compatible API."""
+    provider: Literal["none", "cross-encoder", "hosted", "openai"] = "none"
+    """`cross-encoder`: a model of sentence-transformers or fastembed. `hosted`: a service with the `/rerank` endpoint
+    of Cohere, Jina and Voyage. `openai`: a language model behind an OpenAI-compatible API."""
     model: str = ""
     """As the provider knows it. `hosted` and `openai` need one; empty for `cross-encoder`: MiniLM, of MS MARCO."""
     base_url: str = ""
@@ -30,7 +29,7 @@ class Rerank(Section):
     max_retries: int = Field(default=1, ge=0)
     """Of one question, after transient failures of a service."""
     threads: int = Field(default=0, ge=0)
-    """Of a model that runs here; 0: one per core, at most 8."""
+    """Of a cross-encoder of fastembed; 0: as many as it likes."""
 
     @field_validator("base_url")
     @classmethod

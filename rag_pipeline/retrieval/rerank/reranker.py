@@ -46,10 +46,6 @@ def make_reranker(settings: Rerank, *, environ: Mapping[str, str]) -> Reranker |
     match settings.provider:
         case "none":
             return None
-        case "local-maxsim":
-            from rag_pipeline.retrieval.rerank.maxsim import LocalMaxSim
-
-            return LocalMaxSim(settings)
         case "cross-encoder":
             from rag_pipeline.retrieval.rerank.cross_encoder import make_cross_encoder
 
