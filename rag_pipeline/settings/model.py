@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, model_validator
 
+from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
     Chunking,
@@ -44,6 +45,7 @@ class Settings(Section):
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
     retrieval: Retrieval = Retrieval()
+    rerank: Rerank = Rerank()
     quality: Quality = Quality()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
