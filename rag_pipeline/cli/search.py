@@ -14,7 +14,7 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import connected
 from rag_pipeline.model import Json, LegResult, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Retriever, embedder_of
+from rag_pipeline.retrieval.retriever import open_retriever
 from rag_pipeline.settings import Settings
 
 _SHOWN_LINES = 4
@@ -23,11 +23,10 @@ _SHOWN_TERMS = 8
 
 def search_index(settings: Settings, query: SearchQuery) -> Sequence[SearchHit]:
     """The hits of the index; what could not be done is said on standard error."""
-    with connected(database_url(settings)) as connection:
-        retriever = Retriever(
-            connection, settings=settings.retrieval,
-            embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=os.environ),
-        )  # fmt: skip
+    with (
+        connected(database_url(settings)) as connection,
+        open_retriever(connection, settings, environ=os.environ) as retriever,
+    ):
         found = retriever.find(query)
     if found.degraded:
         err.print(f"warning: {found.degraded}", markup=False)

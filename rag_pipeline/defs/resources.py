@@ -21,7 +21,7 @@ from rag_pipeline.model import EmbeddingSpace, Failure
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Found, Retriever, embedder_of
+from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -109,11 +109,11 @@ class Pipeline:
 
     def search(self, query: SearchQuery) -> Found:
         """Hits of the index's active space, whichever model the settings name by now."""
-        with self.connection() as connection:
-            return Retriever(connection, embedder_of=self._embedder_of, settings=self.settings.retrieval).find(query)
-
-    def _embedder_of(self, space: EmbeddingSpace) -> Embedder:
-        return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
+        with (
+            self.connection() as connection,
+            open_retriever(connection, self.settings, environ=self.environ, make=self.make_embedder) as retriever,
+        ):
+            return retriever.find(query)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

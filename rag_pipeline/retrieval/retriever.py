@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,10 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.refinement import Refinement
+from rag_pipeline.retrieval.rerank import Reranker, make_reranker
 from rag_pipeline.retrieval.search import SpaceChanged, search
-from rag_pipeline.settings import Embedding, Retrieval
+from rag_pipeline.settings import Embedding, Rerank, Retrieval, Settings
 
 _TRIES = 3
 
@@ -38,10 +41,14 @@ class Retriever:
         *,
         embedder_of: Callable[[EmbeddingSpace], Embedder],
         settings: Retrieval | None = None,
+        rerank: Rerank | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self._connection = connection
         self._embedder_of = embedder_of
         self._settings = settings or Retrieval()
+        self._rerank = rerank or Rerank()
+        self._reranker = reranker
 
     def search(self, query: SearchQuery) -> list[SearchHit]:
         """At most `k` hits, best first.
@@ -79,11 +86,17 @@ class Retriever:
                 if query.legs == "vector":
                     raise
                 degraded = f"searched by words alone: {error}"
-        hits = search(
-            self._connection, query, space=space if vector is not None else None, vector=vector,
-            settings=self._settings, must_be_active=True,
+        searched = space if vector is not None else None
+        refinement = Refinement(
+            connection=self._connection, query=query, space=searched, settings=self._settings, rerank=self._rerank,
+            reranker=self._reranker,
         )  # fmt: skip
-        return Found(hits=hits, degraded=degraded)
+        hits = search(
+            self._connection, query, space=searched, vector=vector, settings=self._settings, depth=refinement.depth,
+            must_be_active=True,
+        )  # fmt: skip
+        hits, problem = refinement.apply(hits)
+        return Found(hits=hits, degraded="; ".join(part for part in (degraded, problem) if part))
 
     def _embedded(self, text: str, space: EmbeddingSpace) -> NDArray[np.float32]:
         embedder = self._embedder_of(space)
@@ -96,6 +109,30 @@ class Retriever:
             return embedder.embed_query(text)
         finally:
             embedder.close()
+
+
+@contextmanager
+def open_retriever(
+    connection: Connection,
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    make: Callable[..., Embedder] = make_embedder,
+) -> Iterator[Retriever]:
+    """The retriever that the settings describe, with their reranker.
+
+    Raises:
+        ConfigError: the reranker cannot be made as it is configured.
+    """
+    reranker = make_reranker(settings.rerank, environ=environ)
+    try:
+        yield Retriever(
+            connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+            embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=environ, make=make),
+        )  # fmt: skip
+    finally:
+        if reranker is not None:
+            reranker.close()
 
 
 def embedder_of(

@@ -25,6 +25,7 @@ from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
 from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
 from rag_pipeline.retrieval.lexical_leg import VisibleSegments, lexical_ranking, visible_segments
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities
 from rag_pipeline.settings import Retrieval
 
@@ -71,8 +72,7 @@ def search(
     query.check()
     wanted = depth or query.k
     legs = _Legs(connection, query, space=space, vector=vector, settings=settings, wanted=wanted)
-    with connection.transaction():
-        legs.enter()
+    with reading(connection, tenant=query.tenant, scopes=query.scopes, neighbours=legs.limit):
         if must_be_active and space is not None and active_space(connection) != space:
             raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
         scored = legs.scored()[:wanted]
@@ -95,15 +95,8 @@ class _Legs:
         self._space = space
         self._settings = settings
         self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
-        self._limit = max(settings.candidates, wanted)
-        self._values = _values(query, vector) | {"limit": self._limit, "enough": EXACT_UP_TO + 1}
-
-    def enter(self) -> None:
-        """Become the reader, for the rest of the transaction."""
-        ef_search = str(min(1000, max(40, self._limit)))
-        values = {"tenant": self._query.tenant, "scopes": list(self._query.scopes), "ef_search": ef_search}
-        self._connection.execute(queries("search")["snapshot"])
-        self._connection.execute(queries("search")["enter"], values)
+        self.limit = max(settings.candidates, wanted)
+        self._values = _values(query, vector) | {"limit": self.limit, "enough": EXACT_UP_TO + 1}
 
     def scored(self) -> list[Scored]:
         """What the legs found, best first."""
@@ -133,18 +126,18 @@ class _Legs:
         parameters = Parameters(k1=self._settings.k1, b=self._settings.b)
         ranking = lexical_ranking(self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
         if few is not None or not self._query.is_filtered:
-            return ranking, ranking.best(self._limit)
+            return ranking, ranking.best(self.limit)
         return ranking, self._best_that_match(ranking)
 
     def _best_that_match(self, ranking: Ranking) -> list[tuple[int, float]]:
         """Down the ranking until enough chunks pass the filters: many do."""
-        looked_at = 4 * self._limit
+        looked_at = 4 * self.limit
         while True:
             best = ranking.best(looked_at)
             values = self._values | {"numbers": [number for number, _ in best]}
             passing = {row[0] for row in self._connection.execute(_with_filters("which_match"), values)}
-            if len(passing) >= self._limit or len(best) < looked_at:
-                return [pair for pair in best if pair[0] in passing][: self._limit]
+            if len(passing) >= self.limit or len(best) < looked_at:
+                return [pair for pair in best if pair[0] in passing][: self.limit]
             looked_at *= 8
 
     def _vector(self, segments: VisibleSegments, few: Numbers | None) -> list[tuple[int, float]]:

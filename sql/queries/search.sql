@@ -81,6 +81,10 @@ FROM rag.chunks AS c
 JOIN rag.{vectors} AS v ON v.text_hash = c.text_hash AND v.tenant_id = c.tenant_id
 WHERE c.chunk_id = ANY (%(chunks)s) AND c.tenant_id = %(tenant)s;
 
+-- name: places
+SELECT chunk_id, position, start_char, end_char FROM rag.chunks
+WHERE chunk_id = ANY (%(chunks)s) AND tenant_id = %(tenant)s;
+
 -- name: hits
 SELECT c.number, c.chunk_id, c.document_id, d.title, c.text, d.url, d.anchor, d.path, d.repository, d.source_type,
        d.source_id, d.language, c.heading_path, c.start_line, c.end_line, d.source_updated_at, c.tokens,
