@@ -7,7 +7,7 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 
-.PHONY: help run down test lint bench lock clean FORCE
+.PHONY: help run down test lint bench bench-search lock clean FORCE
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ lint: .venv/dev ## style, types and the import rules
 
 bench: .venv/dev ## the benchmarks: make bench [ARGS=…]
 	.venv/bin/python -m rag_pipeline_tests.bench $(ARGS)
+
+bench-search: .venv/dev ## searches at 100,000 and 1,000,000 chunks: make bench-search [ARGS="--repo PATH"]
+	.venv/bin/python -m rag_pipeline_tests.bench --only search --chunks 100000 1000000 $(ARGS)
 
 lock: ## pin the dependencies again, keeping what fits; make lock UPGRADE=1 takes the newest (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it with 'pip install uv'" >&2; exit 1; }

@@ -21,6 +21,7 @@ from rag_pipeline_tests.bench.orders import bench_orders
 from rag_pipeline_tests.bench.process import CommandFailed
 from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
+from rag_pipeline_tests.bench.search import bench_search
 
 BENCHMARKS: dict[str, Callable[..., None]] = {
     "refresh": bench_refresh,
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "cutting": bench_cutting,
     "edits": bench_edits,
     "chunkers": bench_chunkers,
+    "search": bench_search,
 }
 
 
@@ -39,12 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--start-date", type=date.fromisoformat, help="first partition; default: the first commit's day"
     )
-    parser.add_argument("--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all")
+    parser.add_argument(
+        "--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but search"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`")
+    parser.add_argument("--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search`")
     options = parser.parse_args(arguments)
-    everything = [name for name in BENCHMARKS if options.data or name != "chunkers"]
+    everything = [name for name in BENCHMARKS if name != "search" and (options.data or name != "chunkers")]
     chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
     if unknown := set(chosen) - set(BENCHMARKS):
         parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
@@ -52,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     err.print(", ".join(f"{name} {value}" for name, value in report.settings.items()))
     try:
         for name in chosen:
-            more = {"data": options.data} if name == "chunkers" else {}
+            more = {"chunkers": {"data": options.data}, "search": {"chunks": options.chunks}}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)
