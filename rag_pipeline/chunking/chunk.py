@@ -22,10 +22,15 @@ from rag_pipeline.chunking.tokens import TokenCounter
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
-CHUNKING_VERSION: str = "2"
+CHUNKING_VERSION: str = "3"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
 _MAX_ABOVE = 3
+_MAX_NAMED, _NAMED_CHARS = 2, 600
+"""So many chunks at most, so near the beginning of their symbol, get its name: a new name must not change them all.
+
+Near by distance, as an edit that makes one chunk of two must not give the name to the next or take it away.
+"""
 
 
 def chunk_document(
@@ -78,6 +83,8 @@ class _Piece(NamedTuple):
     tokens: int
     heading_path: tuple[str, ...]
     anchor: str | None
+    is_near_symbol: bool
+    """It begins after the symbol that it stands under, and near its beginning."""
 
 
 def _parts(document: Document) -> list[_Part]:
@@ -114,9 +121,20 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
             span.tokens,
             _path(part, blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
             part.anchor,
+            document.markup == "code" and _is_near_symbol(blocks, span),
         )
         for span in spans
     ]
+
+
+def _is_near_symbol(blocks: Sequence[Block], span: _Span) -> bool:
+    first, last = span.atoms[0].block, span.atoms[-1].block + 1
+    path = _heading_path(blocks[first:last])
+    begin = first
+    while begin and blocks[begin - 1].path[: len(path)] == path and span.start - blocks[begin].start < _NAMED_CHARS:
+        begin -= 1
+    begins_with_it = begin == first and span.atoms[0].start == blocks[first].start
+    return not begins_with_it and span.start - blocks[begin].start < _NAMED_CHARS
 
 
 def _blocks(document: Document, text: str, *, max_tokens: int) -> list[Block]:
@@ -185,12 +203,17 @@ def _overlapping(text: str, spans: Sequence[_Span], *, settings: Chunking, count
 
 def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -> list[Chunk]:
     occurrences: Counter[str] = Counter()
+    near_symbol: Counter[tuple[str, ...]] = Counter()
+    is_code = document.markup == "code"
     lines = _LineNumbers(document)
     chunks = []
     for position, piece in enumerate(pieces):
         text = document.text[piece.start : piece.end]
         start_line, end_line = lines.of(piece.start, text)
-        above = _above(piece.heading_path, text, context, is_code=document.markup == "code")
+        above = _above(piece.heading_path, text, context, is_code=is_code)
+        if is_code:
+            near_symbol[piece.heading_path] += piece.is_near_symbol
+            above = above if piece.is_near_symbol and near_symbol[piece.heading_path] <= _MAX_NAMED else ""
         chunks.append(
             Chunk(
                 tenant=document.tenant,

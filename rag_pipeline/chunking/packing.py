@@ -19,6 +19,8 @@ Piece = tuple[int, int]
 
 _KEY_CHARS = 48
 _MARGIN_CHARS = 64
+_SPACED = bytes(code if code >= 128 or chr(code).isalnum() else ord(" ") for code in range(256))
+"""What parts words, as spaces: `get_template_attribute` is three words, of which an edit changes one."""
 
 
 def gap_priorities(text: str, atoms: Sequence[Atom]) -> list[int]:
@@ -31,7 +33,7 @@ def gap_priorities(text: str, atoms: Sequence[Atom]) -> list[int]:
     for atom in atoms:
         words = text[atom.start : atom.start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
         encoded = words.encode("utf-8", "surrogatepass")
-        longest = max(encoded.split(), key=len, default=b"")
+        longest = max(encoded.translate(_SPACED).split(), key=len, default=b"")
         priorities.append((atom.level << 64) | (crc32(longest) << 32) | crc32(encoded))
     return priorities
 

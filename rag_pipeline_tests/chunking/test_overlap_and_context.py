@@ -82,15 +82,15 @@ def test_headings_that_a_chunk_does_not_name_are_embedded_with_it(make_document:
         assert chunk.text_hash == text_hash(chunk.context + chunk.text)
 
 
-def test_code_is_embedded_with_the_function_it_is_from(make_document: MakeDocument) -> None:
+def test_code_is_embedded_with_the_function_that_begins_shortly_before_it(make_document: MakeDocument) -> None:
     lines = "".join(f"        total = total + {n} * self.factor_{n}\n" for n in range(12))
     code = f"class Sums:\n    def add_up(self):\n        total = 0\n{lines}        return total\n"
     document = make_document(code, path="sums.py", source_type="code")
     chunks = chunk_document(
         document, settings=Chunking(max_tokens=40, min_tokens=8), count_tokens=count_words, context="symbols"
     )
-    assert [chunk.context for chunk in chunks] == ["", *["add_up\n\n"] * (len(chunks) - 1)]
-    assert len(chunks) > 2
+    assert [chunk.context for chunk in chunks] == ["", "add_up\n\n", "add_up\n\n", *[""] * (len(chunks) - 3)]
+    assert len(chunks) > 3
     prose = make_document(f"# Guide\n\n{'Some words. ' * 40}")
     found = chunk_document(prose, settings=Chunking(), count_tokens=count_words, context="symbols")
     assert {chunk.context for chunk in found} == {""}

@@ -13,6 +13,7 @@ from threading import Lock
 from tree_sitter import Language, Parser, Tree
 
 from rag_pipeline.chunking.code.languages import LANGUAGES, Syntax
+from rag_pipeline.chunking.code.mending import Mender
 from rag_pipeline.chunking.code.names import Namer
 
 _BUDGET_STEPS = 10_000
@@ -75,6 +76,8 @@ class Grammar:
     """What the parser cannot be given."""
     restarts: re.Pattern[bytes] | None
     """Where a definition begins whatever is broken above it; None where the parser finds its way by itself."""
+    mended: Mender | None
+    """Finds what a broken text may have meant."""
 
     def parse(self, source: bytes) -> Tree | None:
         """The syntax tree of UTF-8 text; None when the parser gets lost in it, which depends on the text alone."""
@@ -120,6 +123,7 @@ def grammar_of(language: str) -> Grammar | None:
         is_data=syntax.is_data,
         too_deep=syntax.too_deep,
         restarts=syntax.restarts,
+        mended=syntax.mended,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rag_pipeline.chunking.code import names
+from rag_pipeline.chunking.code.mending import Mender, mended_python
 from rag_pipeline.chunking.code.names import Namer
 
 
@@ -46,6 +47,7 @@ class Syntax:
     is_data: bool = False
     too_deep: re.Pattern[bytes] | None = None
     restarts: re.Pattern[bytes] | None = None
+    mended: Mender | None = None
 
 
 _PYTHON: Final = Syntax(
@@ -54,6 +56,7 @@ _PYTHON: Final = Syntax(
     definitions=_named("function_definition class_definition", names.by_name),
     wrappers=_set("decorated_definition"),
     restarts=_restarts(rb"(?:async[ ]+)?def[ ]|class[ ]"),
+    mended=mended_python,
 )
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
+
+from tree_sitter import Tree
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.code.grammars import Grammar, grammar_of
 from rag_pipeline.chunking.code.tree_walk import Gap, TreeWalk
 
 _ENDLESS_LINE_BYTES: Final = 5_000
+
+_Part = tuple[int, bytes, Tree]
+"""Where it begins, its text and the tree of that."""
 
 
 def syntax_blocks(text: str, *, language: str | None, min_chars: int) -> list[Block] | None:
@@ -42,10 +48,7 @@ def _gaps(source: bytes, grammar: Grammar, *, bound: int) -> dict[int, Gap] | No
         return None
     parts = [(0, source, tree)]
     if tree.root_node.has_error and grammar.restarts is not None:
-        # One broken word must not change how everything after it is read.
-        starts = [0, *(match.start() for match in grammar.restarts.finditer(source) if match.start()), len(source)]
-        texts = [(start, source[start:end]) for start, end in pairwise(starts)]
-        parts = [(start, text, part) for start, text in texts if (part := grammar.parse(text))]
+        parts = _parts(source, grammar, grammar.restarts)
     gaps: dict[int, Gap] = {}
     error_bytes = 0
     has_long_lines = max(map(len, source.split(b"\n"))) > 4 * bound
@@ -62,6 +65,19 @@ def _gaps(source: bytes, grammar: Grammar, *, bound: int) -> dict[int, Gap] | No
         gaps.update((start + at, gap) for at, gap in walk.gaps.items())
         error_bytes += walk.error_bytes
     return gaps if error_bytes * 2 <= len(source) else None
+
+
+def _parts(source: bytes, grammar: Grammar, restarts: re.Pattern[bytes]) -> list[_Part]:
+    """A broken text in parts, as one broken word must not change how everything after it is read; or mended as one."""
+    starts = [0, *(match.start() for match in restarts.finditer(source) if match.start()), len(source)]
+    texts = [source[start:end] for start, end in pairwise(starts)]
+    trees = [grammar.parse(text) for text in texts]
+    for i, tree in enumerate(trees):
+        if grammar.mended and tree and tree.root_node.has_error:
+            texts[i], trees[i] = grammar.mended(texts[i], grammar.parse) or (texts[i], tree)
+    if all(tree and not tree.root_node.has_error for tree in trees) and (whole := grammar.parse(b"".join(texts))):
+        return [(0, b"".join(texts), whole)]
+    return [(start, text, tree) for start, text, tree in zip(starts, texts, trees, strict=False) if tree]
 
 
 def _tiled(gaps: Mapping[int, Gap], source: bytes, *, length: int) -> list[Block]:

@@ -1,0 +1,107 @@
+"""One broken word of Python moves no cut beyond its own line."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_pipeline.chunking import chunk_document, count_words
+from rag_pipeline.chunking.code.grammars import grammar_of
+from rag_pipeline.chunking.code.mending import mended_python
+from rag_pipeline.chunking.code.syntax_blocks import syntax_blocks
+from rag_pipeline.model import Document
+from rag_pipeline.settings import Chunking
+
+MakeDocument = Callable[..., Document]
+CODE = '''\
+import os
+
+
+class Store:
+    """Keeps what it is given.
+
+    A note on use:
+        store.put(1)
+    """
+
+    def get(self, name: str) -> int:
+        try:
+            with self.lock(name) as held:
+                return held.value
+        except KeyError as missing:
+            raise LookupError(name) from missing
+        finally:
+            self.close()
+
+    async def put(
+        self,
+        value: int,
+    ) -> None:
+        for key in self.keys:
+            if key == value:
+                break
+            elif key > value:
+                self.more()
+            else:
+                self.less()
+        while self.is_open:
+            self.keys[1:2] = {"a": 1}
+
+
+def stub() -> int: ...
+'''
+# A name in place of `else` or `finally` is no error: the parser reads an annotation.
+HEADERS = re.compile(r"^ *(?:async (?=def))?(class|def|try|with|except|for|if|elif|while)\b", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "header", [match.span(1) for match in HEADERS.finditer(CODE)], ids=lambda span: CODE[slice(*span)]
+)
+def test_a_broken_header_leaves_all_blocks_as_they_were(header: tuple[int, int]) -> None:
+    def places(text: str) -> list[tuple[str, int, bool]]:
+        blocks = syntax_blocks(text, language="python", min_chars=20)
+        assert blocks
+        return [(text[b.start : b.end].replace(new, old), b.level, b.opens_section) for b in blocks]
+
+    start, end = header
+    old, new = CODE[start:end], "another"
+    assert places(CODE[:start] + new + CODE[end:]) == places(CODE)
+
+
+@given(st.text(alphabet="abc\n\t :\"'#()[]{}\\.é_", max_size=200).map(str.encode))
+def test_what_is_mended_is_as_long_and_whole(source: bytes) -> None:
+    grammar = grammar_of("python")
+    assert grammar
+    if mended := mended_python(source, grammar.parse):
+        text, tree = mended
+        assert len(text) == len(source)
+        assert not tree.root_node.has_error
+
+
+@pytest.mark.parametrize("text", [b"x:\n" * 100_000, b"'''" + b"\\" * 500_000, b"(" * 300_000 + b"a b:"])
+def test_hopeless_text_is_given_up_soon(text: bytes) -> None:
+    grammar = grammar_of("python")
+    assert grammar
+    start = time.process_time()
+    mended_python(text, grammar.parse)
+    assert time.process_time() - start < 5
+
+
+def test_a_new_name_of_a_long_function_changes_few_chunks(make_document: MakeDocument) -> None:
+    body = "".join(f"    total = total + {n} * factors[{n}] - offset_{n}\n" for n in range(60))
+
+    def embedded(name: str) -> Counter[str]:
+        document = make_document(f"def {name}(total):\n{body}", path="sums.py", source_type="code")
+        settings = Chunking(max_tokens=40, min_tokens=8)
+        chunks = chunk_document(document, settings=settings, count_tokens=count_words, context="symbols")
+        assert len(chunks) > 5
+        assert chunks[1].context == f"{name}\n\n"
+        return Counter(chunk.context + chunk.text for chunk in chunks)
+
+    assert (embedded("add_all") - embedded("add_up")).total() <= 3
