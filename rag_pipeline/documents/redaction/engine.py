@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from betterleaks import scan_string
 
@@ -38,6 +39,26 @@ _FAMILIES = (
     (re.compile(r"(?:open|deep)ai-|openai-"), "openai-key"),
     (re.compile(r"anthropic-"), "anthropic-key"),
     (re.compile(r"gcp-(?:api-key|gemini)"), "gcp-api-key"),
+)
+
+
+class _Distant(NamedTuple):
+    """A rule whose keywords may stand anywhere in the text: the engine would search all of it, and takes its time."""
+
+    keywords: tuple[str, ...]
+    core: re.Pattern[str]
+    """Part of whatever the rule finds; Python's engine says much sooner that it is not there."""
+    signal: str
+    """Put behind a text that may hold such a value: the rule's keyword in `rules.toml`."""
+
+
+_DISTANT: Final = (
+    _Distant(
+        ("discord", "bot token", "bot_token", "mfa."),
+        re.compile(r"\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27}|mfa\.[A-Za-z0-9_-]{80}"),
+        "\nlook-for-discord-token",
+    ),
+    _Distant(("facebook",), re.compile(r"[0-9][0-9]{14}[|%]"), "\nlook-for-facebook-token"),
 )
 
 
@@ -71,14 +92,24 @@ def occurrences(text: str, value: str, *, kind: str, rank: int) -> Iterator[Find
 
 
 def _readable(text: str) -> str:
-    """The text as the engine is given it: no NUL, which ends a C string, and no mark that excuses a line."""
+    """The text as the engine is given it: no NUL, which ends a C string, and no mark that excuses a line.
+
+    Behind it stands which of the slow rules are to look at it.
+    """
     if "\x00" in text:
         text = text.replace("\x00", " ")
     if not text.isascii():
         text = _SURROGATES.sub("?", text)
     if "leaks:allow" in text or "LEAKS:ALLOW" in text:
         text = _ALLOW_MARKS.sub(r"\1-\3", text)
-    return MARKER.sub(lambda m: "*" * len(m.group()), text) if "[REDACTED:" in text else text
+    if "[REDACTED:" in text:
+        text = MARKER.sub(lambda m: "*" * len(m.group()), text)
+    lowered = text.lower()
+    return text + "".join(
+        rule.signal
+        for rule in _DISTANT
+        if any(word in lowered for word in rule.keywords) and rule.core.search(text)
+    )
 
 
 def _is_secret(value: str, rule: str) -> bool:
