@@ -66,9 +66,10 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
     for cuts in (_groups, _sentences, _lines, _some_words, _words):
         # Only whole groups and sentences are given up to keep a heading with its text.
         too_long = _too_long(atoms, max_tokens=max_tokens, glue=cuts in (_groups, _sentences))
-        if too_long:
-            pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
-            atoms = _replaced(text, atoms, pieces, max_tokens=max_tokens, count_tokens=count_tokens)
+        if not too_long:
+            return atoms
+        pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
+        atoms = _replaced(text, atoms, pieces, max_tokens=max_tokens, count_tokens=count_tokens)
     return _split_hard(text, atoms, max_tokens=max_tokens, count_tokens=count_tokens)
 
 

