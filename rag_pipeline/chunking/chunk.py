@@ -18,7 +18,7 @@ from rag_pipeline.chunking.packing import gap_priorities, pack
 from rag_pipeline.chunking.prose_blocks import ASCIIDOC, MARKDOWN, marked_up_blocks
 from rag_pipeline.chunking.rst_blocks import rst_blocks
 from rag_pipeline.chunking.splitting import Atom, atoms_of, halves, sentence_starts
-from rag_pipeline.chunking.tokens import TokenCounter
+from rag_pipeline.chunking.tokens import TokenCounter, adds_up
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
@@ -31,6 +31,7 @@ _MAX_NAMED, _NAMED_CHARS = 2, 600
 
 Near by distance, as an edit that makes one chunk of two must not give the name to the next or take it away.
 """
+_WHITE_SPACE = frozenset(" \t\n")
 
 
 def chunk_document(
@@ -164,7 +165,7 @@ def _fitted(text: str, spans: list[_Span], *, max_tokens: int, count_tokens: Tok
     """The spans with their tokens; what is longer than the sum of its atoms promised is cut again."""
     fitted: list[_Span] = []
     while spans:
-        counts = count_tokens([text[span.start : span.end] for span in spans])
+        counts = _tokens_of(text, spans, count_tokens=count_tokens)
         cut: list[_Span] = []
         for span, tokens in zip(spans, counts, strict=True):
             if tokens <= max_tokens or span.end - span.start <= 1:
@@ -173,6 +174,26 @@ def _fitted(text: str, spans: list[_Span], *, max_tokens: int, count_tokens: Tok
                 cut.extend(_cut_in_two(text, span))
         spans = cut
     return sorted(fitted, key=lambda span: span.start)
+
+
+def _tokens_of(text: str, spans: Sequence[_Span], *, count_tokens: TokenCounter) -> list[int]:
+    """Tokens of each span: counted, unless the counts of its atoms must give the same."""
+    sums = [_sum(text, span.atoms) for span in spans] if adds_up(count_tokens) else [None] * len(spans)
+    counts = iter(
+        count_tokens([text[span.start : span.end] for span, known in zip(spans, sums, strict=True) if known is None])
+    )
+    return [next(counts) if known is None else known for known in sums]
+
+
+def _sum(text: str, atoms: Sequence[Atom]) -> int | None:
+    """What the atoms have together; None when one was not counted, or was not cut off at white space."""
+    total = 0
+    first = atoms[0].start
+    for atom in atoms:
+        if atom.counted is None or (atom.start > first and text[atom.start - 1] not in _WHITE_SPACE):
+            return None
+        total += atom.counted
+    return total
 
 
 def _cut_in_two(text: str, span: _Span) -> list[_Span]:

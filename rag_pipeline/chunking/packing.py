@@ -31,7 +31,10 @@ def gap_priorities(text: str, atoms: Sequence[Atom]) -> list[int]:
     """
     priorities = []
     for atom in atoms:
-        words = text[atom.start : atom.start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
+        start = atom.start
+        words = text[start : start + _KEY_CHARS]
+        if words[:1].isspace():
+            words = text[start : start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
         encoded = words.encode("utf-8", "surrogatepass")
         longest = max(encoded.translate(_SPACED).split(), key=len, default=b"")
         priorities.append((atom.level << 64) | (crc32(longest) << 32) | crc32(encoded))

@@ -43,6 +43,8 @@ class Atom(NamedTuple):
     block: int
     """Which block of the document it is or belongs to."""
     opens_section: bool
+    counted: int | None = None
+    """As counted; None when it was not."""
 
 
 _Cuts = Callable[[str, Atom, Block], Iterator[tuple[int, int]]]
@@ -56,17 +58,18 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
     """
     counts = _counts(text, [(b.start, b.end) for b in blocks], max_tokens=max_tokens, count_tokens=count_tokens)
     atoms = [
-        Atom(block.start, block.end, block.level, tokens, number, block.opens_section)
-        for number, (block, tokens) in enumerate(zip(blocks, counts, strict=True))
+        Atom(block.start, block.end, block.level, tokens, number, block.opens_section, counted)
+        for number, (block, (tokens, counted)) in enumerate(zip(blocks, counts, strict=True))
     ]
-    if 2 * max(counts) <= max_tokens:  # with its headings, too, everything fits
+    if 2 * max(tokens for tokens, _ in counts) <= max_tokens:  # with its headings, too, everything fits
         return atoms
     for cuts in (_groups, _sentences, _lines, _some_words, _words):
         # Only whole groups and sentences are given up to keep a heading with its text.
         too_long = _too_long(atoms, max_tokens=max_tokens, glue=cuts in (_groups, _sentences))
-        if too_long:
-            pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
-            atoms = _replaced(text, atoms, pieces, max_tokens=max_tokens, count_tokens=count_tokens)
+        if not too_long:
+            return atoms
+        pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
+        atoms = _replaced(text, atoms, pieces, max_tokens=max_tokens, count_tokens=count_tokens)
     return _split_hard(text, atoms, max_tokens=max_tokens, count_tokens=count_tokens)
 
 
@@ -110,19 +113,31 @@ def _replaced(
     replaced: list[Atom] = []
     for i, atom in enumerate(atoms):
         if len(pieces.get(i, ())) > 1:
-            replaced.extend(piece._replace(tokens=next(counts)) for piece in pieces[i])
+            replaced.extend(_counted(piece, *next(counts)) for piece in pieces[i])
         else:
             replaced.append(atom)
     return replaced
 
 
-def _counts(text: str, spans: Sequence[tuple[int, int]], *, max_tokens: int, count_tokens: TokenCounter) -> list[int]:
-    """Tokens of spans; those that are too long by their characters alone are not counted."""
+def _counts(
+    text: str, spans: Sequence[tuple[int, int]], *, max_tokens: int, count_tokens: TokenCounter
+) -> list[tuple[int, int | None]]:
+    """`tokens` and `counted` of spans; those that are too long by their characters alone are not counted."""
     longest = max_tokens * CHARS_PER_TOKEN
     counts = iter(count_tokens([text[start:end] for start, end in spans if end - start <= longest]))
-    return [
-        max(-(-(end - start) // CHARS_PER_TOKEN), next(counts) if end - start <= longest else 0) for start, end in spans
-    ]
+    found: list[tuple[int, int | None]] = []
+    for start, end in spans:
+        least = -(-(end - start) // CHARS_PER_TOKEN)
+        if end - start > longest:
+            found.append((least, None))
+        else:
+            counted = next(counts)
+            found.append((counted if counted > least else least, counted))
+    return found
+
+
+def _counted(atom: Atom, tokens: int, counted: int | None) -> Atom:
+    return Atom(atom.start, atom.end, atom.level, tokens, atom.block, atom.opens_section, counted)
 
 
 def _cut(atom: Atom, cuts: Iterator[tuple[int, int]]) -> list[Atom]:

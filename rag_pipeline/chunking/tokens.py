@@ -11,6 +11,15 @@ TokenCounter = Callable[[Sequence[str]], list[int]]
 The chunker asks for many texts at a time, so that a counter can work in batches.
 """
 
+
+def adds_up(count_tokens: TokenCounter) -> bool:
+    """Whether a text has as many tokens as its parts together, cut anywhere at white space: none is counted twice.
+
+    A counter says so by an attribute of this name; those whose tokens hold white space do not add up.
+    """
+    return getattr(count_tokens, "adds_up", False) is True
+
+
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 

@@ -35,7 +35,7 @@ def edited(text: str, edits: list[Edit], *, first_line: int = 1) -> tuple[str, S
     are those of the source. `first_line` is the source line that the text begins on.
     """
     marked = _marked(text, edits)
-    if _MARKS.search(marked):
+    if GONE in marked or BREAK in marked:
         writer = _Writer(text=marked, line=first_line)
         writer.write()
         if writer.dropped:

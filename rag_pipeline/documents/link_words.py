@@ -17,6 +17,7 @@ _FORGE_NUMBER = re.compile(
 )
 _FORGE_FILE = re.compile(_FORGE + r"(?:blob|tree|raw|edit|src)/[^/]+")
 _IDS = re.compile(r"(?=[A-Za-z]*\d)[0-9A-Fa-f]{7,}|(?=[A-Za-z]*\d[A-Za-z\d]*[A-Z])[A-Za-z0-9]{16,}")
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 _SAY_NOTHING_WORDS = (
@@ -49,13 +50,16 @@ def carries_words(target: str, *, text: str) -> bool:
     path = target[:_MAX_CHARS].partition("#")[0].partition("?")[0]
     if host := (_FORGE_FILE.match(path) or _HOST.match(path)):
         path = path[host.end() :]
-    path = _IDS.sub("/", path.replace("%20", " ").removeprefix("mailto:").partition("@")[0])
+    path = path.replace("%20", " ").removeprefix("mailto:").partition("@")[0]
+    if _DIGIT.search(path):
+        path = _IDS.sub("/", path)
     words = {word.lower() for word in _WORD.findall(path) if len(word) > 2} - _SAY_NOTHING
-    if not words:
-        return False
     said = text.lower()
+    unsaid = [word for word in words if word not in said]
+    if not unsaid:
+        return False
     squeezed = _NOT_LETTERS.sub("", said)
-    return not all(word in said or word.rstrip("s") in squeezed for word in words)
+    return not all(word.rstrip("s") in squeezed for word in unsaid)
 
 
 def is_badge(source: str) -> bool:

@@ -61,7 +61,13 @@ def encodable(text: str) -> str:
 
 def count_word_pieces(texts: Sequence[str]) -> list[int]:
     """Lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP]."""
-    return _piece_counter()([encodable(text) for text in texts])
+    try:
+        return _piece_counter()(texts)
+    except UnicodeEncodeError:
+        return _piece_counter()([encodable(text) for text in texts])
+
+
+count_word_pieces.adds_up = True  # type: ignore[attr-defined]  # white space ends every piece: see chunking.tokens
 
 
 @cache

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from rag_pipeline.chunking import chunk_document
 from rag_pipeline.documents import clean
 from rag_pipeline.embedding.tokens import count_word_pieces
+from rag_pipeline.embedding.wordpiece import wordpiece
 from rag_pipeline.model import Chunk, SourceItem
 from rag_pipeline.settings import Chunking, Context, Embedding
 from rag_pipeline.sources.git.file_kinds import kind_of
@@ -71,6 +72,23 @@ def structure_splitter() -> Splitter:
         return _spoken([part for node in nodes for part in sentences.split_text(node.get_content())])
 
     return split
+
+
+def code_token_splitter() -> Splitter:
+    """LlamaIndex's CodeSplitter for Python, bounded as ours is: by our default, in tokens of the local model."""
+    import tree_sitter
+    import tree_sitter_python
+    from llama_index.core.node_parser import CodeSplitter
+
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
+    code = CodeSplitter(
+        language="python",
+        parser=parser,
+        count_mode="token",
+        max_tokens=Chunking().max_tokens,
+        tokenizer=lambda text: wordpiece().encode(text, add_special_tokens=False).tokens,
+    )
+    return lambda _path, text: _spoken(code.split_text(text))
 
 
 def _spoken(texts: Sequence[str]) -> list[str]:

@@ -55,9 +55,9 @@ def test_counting_gives_what_the_tokenizer_gives(texts):
     assert counted == [len(wordpiece().encode(text, add_special_tokens=False)) for text in encodable]
 
 
-@given(left=st.lists(PIECES).map("".join), right=st.lists(PIECES).map("".join))
-def test_what_is_cut_at_white_space_counts_as_its_parts_do(left, right):
-    whole, *parts = tokens.count_word_pieces([f"{left} {right}", left, right])
+@given(left=st.lists(PIECES).map("".join), right=st.lists(PIECES).map("".join), space=st.sampled_from(" \t\n"))
+def test_what_is_cut_at_white_space_counts_as_its_parts_do(left, right, space):
+    whole, *parts = tokens.count_word_pieces([f"{left}{space}{right}", f"{left}{space}", right])
     assert whole == sum(parts)
 
 

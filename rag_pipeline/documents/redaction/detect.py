@@ -51,7 +51,7 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
     if len(lowered) != len(text):  # a letter that becomes two
         lowered = "".join(small if len(small := c.lower()) == 1 else c for c in text)
     yield from find_key_blocks(text)
-    yield from find_tokens(text)
+    yield from find_tokens(text, lowered)
     yield from find_prefixed(text)
     yield from find_in_urls(text)
     yield from find_in_headers(text, lowered)
@@ -90,7 +90,7 @@ def _find_escaped(text: str) -> Iterator[Finding]:
     """Secrets in percent-encoded words, which no pattern sees: decoded, and found again where they stood."""
     for start, word in islice(_escaped_words(text), _MOST_WORDS):
         plain = unquote(word, errors="replace").replace("\n", " ")
-        for found in [*find_tokens(plain), *find_prefixed(plain)]:
+        for found in [*find_tokens(plain, plain.lower()), *find_prefixed(plain)]:
             if at := _encoded_place(word, plain[found.start : found.end]):
                 yield Finding(kind=found.kind, start=start + at[0], end=start + at[1], rank=found.rank)
 

