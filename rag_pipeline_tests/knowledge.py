@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,7 @@ def entry(
     deleted: bool = False,
     title: str | None = None,
     metadata: Mapping[str, Json] | None = None,
+    scope: str | None = None,
 ) -> Entry:
     """A document of these chunks, last changed in hour `at`, observed in hour `seen`."""
     source_id = f"{repository}:{name}"
@@ -42,9 +45,19 @@ def entry(
         tenant=tenant, document_id=identity, source_type=source_type, source_id=source_id, repository=repository,
         day=DAY, source_updated_at=moment(at), observed_at=moment(at if seen is None else seen), deleted=deleted,
         text="\n\n".join(texts), title=title, path=name, language=language, url=f"https://example.org/{name}",
-        anchor="#L{start}-L{end}", metadata=metadata or {},
+        anchor="#L{start}-L{end}", metadata=metadata or {}, scope=scope,
     )  # fmt: skip
     return Entry(document=document, chunks=[] if deleted else chunks_of(document, texts))
+
+
+def thread_entry(number: int, *texts: str, kind: str = "pull_request", name: str = "acme/app", **where: Any) -> Entry:
+    """An issue or pull request `owner/name#number`; what is not a keyword of `entry` is its metadata."""
+    known = {key: where.pop(key) for key in ("at", "seen", "tenant", "repository", "deleted", "scope") if key in where}
+    made = entry(
+        f"#{number}", *(texts or (f"{kind} {number}",)), source_type=f"github_{kind}", title=f"The {number}",
+        metadata={"reference": f"{name}#{number}", **where}, **known,
+    )  # fmt: skip
+    return dataclasses.replace(made, document=dataclasses.replace(made.document, path=None, anchor=None))
 
 
 def chunks_of(document: Document, texts: Sequence[str]) -> list[Chunk]:
