@@ -10,7 +10,7 @@ MADE := .venv/made-$(PLACE)
 .PHONY: help run down test lint bench lock pg-search clean FORCE
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/runtime ## index a repository and open Dagster: make run [REPO=path|owner/name|URL] [ONCE=1]
 	@.venv/bin/rag-pipeline up $(if $(ONCE),--once) $(if $(REPO),--repo "$(REPO)")
