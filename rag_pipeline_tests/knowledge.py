@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,16 @@ def entry(
         anchor="#L{start}-L{end}", metadata=metadata or {}, scope=scope,
     )  # fmt: skip
     return Entry(document=document, chunks=[] if deleted else chunks_of(document, texts))
+
+
+def thread_entry(number: int, *texts: str, kind: str = "pull_request", name: str = "acme/app", **where: Any) -> Entry:
+    """An issue or pull request `owner/name#number`; what is not a keyword of `entry` is its metadata."""
+    known = {key: where.pop(key) for key in ("at", "seen", "tenant", "repository", "deleted", "scope") if key in where}
+    made = entry(
+        f"#{number}", *(texts or (f"{kind} {number}",)), source_type=f"github_{kind}", title=f"The {number}",
+        metadata={"reference": f"{name}#{number}", **where}, **known,
+    )  # fmt: skip
+    return dataclasses.replace(made, document=dataclasses.replace(made.document, path=None, anchor=None))
 
 
 def chunks_of(document: Document, texts: Sequence[str]) -> list[Chunk]:

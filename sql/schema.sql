@@ -95,7 +95,7 @@ CREATE UNIQUE INDEX chunks_number ON rag.chunks (number);
 -- What a document says of others: a pull request of the issues it closes and the files it changed.
 CREATE TABLE rag.links (
     document_id uuid NOT NULL REFERENCES rag.documents ON DELETE CASCADE,
-    kind        text NOT NULL,                 -- closes, mentions, changes, merged_as
+    kind        text NOT NULL,                 -- closes, mentions, changes, merged_as; is: its own name
     target      text NOT NULL,                 -- owner/name#1, repository:path or owner/name@commit
     tenant_id   text NOT NULL,
     scope       text,

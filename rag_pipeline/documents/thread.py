@@ -18,13 +18,15 @@ from rag_pipeline.documents.thread_content import ChangedFile, Entry, Thread, re
 from rag_pipeline.documents.thread_noise import clean_description, clean_reply, is_noise
 from rag_pipeline.documents.thread_quotes import Said
 from rag_pipeline.documents.titles import tidy_title
-from rag_pipeline.model import Section
+from rag_pipeline.model import Json, Section
 from rag_pipeline.settings import Threads
 
 _KINDS = {"discussion": "Discussion", "issue": "Issue", "pull_request": "Pull request", "release": "Release"}
 _HUNK_LINES = 6
 _HUNK_LINE_CHARS = 300
 _MAX_FILES = 1000
+_MAX_PATHS = 300
+"""In the metadata: a change of more files than that says little about any of them."""
 
 
 class _Part(NamedTuple):
@@ -38,7 +40,8 @@ class _Part(NamedTuple):
 def extract_thread(text: str, *, source_id: str, threads: Threads) -> Extract:
     """Markdown with a section for the description, each entry that says something, the outcome and the files.
 
-    `metadata["dropped_comments"]` says how many entries were left out for their authors, when there were any.
+    `metadata["dropped_comments"]` says how many entries were left out for their authors, when there were any, and
+    `metadata["files"]` the first 300 paths that a pull request changes, those that files had before among them.
 
     Raises:
         ItemError: the content is not a thread.
@@ -55,8 +58,15 @@ def extract_thread(text: str, *, source_id: str, threads: Threads) -> Extract:
         markup="markdown",
         title=thread.title or thread.reference,
         sections=sections,
-        metadata={"dropped_comments": dropped} if dropped else {},
+        metadata=_metadata(thread, dropped=dropped),
     )
+
+
+def _metadata(thread: Thread, *, dropped: int) -> dict[str, Json]:
+    found: dict[str, Json] = {"dropped_comments": dropped} if dropped else {}
+    if paths := list(dict.fromkeys(path for file in thread.files for path in (file.path, file.previous_path) if path)):
+        found["files"] = paths[:_MAX_PATHS]
+    return found
 
 
 def _joined(parts: Sequence[_Part]) -> tuple[str, list[Section]]:

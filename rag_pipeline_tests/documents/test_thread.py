@@ -250,6 +250,18 @@ def test_comments_of_noisy_authors_are_left_out_and_counted() -> None:
     assert "Approved by: dependabot 2024-05-02." in kept.text
 
 
+def test_the_metadata_names_the_files_of_a_pull_request_by_all_their_names() -> None:
+    def changed(path: str, *, before: str | None = None) -> dict[str, Any]:
+        return {"path": path, "status": "modified", "previous_path": before, "additions": 1, "deletions": 0}
+
+    files = [changed("src/c.py", before="src/b.py"), changed("src/a.py"), changed("src/b.py")]
+    assert document_of(kind="pull_request", files=files).metadata == {"files": ["src/c.py", "src/b.py", "src/a.py"]}
+    many = document_of(kind="pull_request", files=[changed(f"{n}.py") for n in range(400)]).metadata["files"]
+    assert many == [f"{n}.py" for n in range(300)]
+    secret = document_of(kind="pull_request", files=[changed(f"keys/ghp_{'a1B2' * 9}.txt")])
+    assert "ghp_" not in json.dumps(secret.metadata) + secret.text
+
+
 def test_what_says_nothing_has_no_section() -> None:
     entries = [comment("  \n"), comment("<!-- hidden -->", number=2), comment("> It serves old pages.", number=3)]
     assert [name for name, _, _ in sections_of(document_of(entries=entries))] == ["alice, 2024-05-01"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+from rag_pipeline.embedded.binaries import Binaries
 from rag_pipeline.embedded.postgres import EmbeddedPostgres
 
 START = """
@@ -35,10 +36,10 @@ def temporary_home() -> Iterator[Path]:
 
 
 @contextmanager
-def temporary_postgres() -> Iterator[EmbeddedPostgres]:
+def temporary_postgres(*, binaries: Binaries | None = None) -> Iterator[EmbeddedPostgres]:
     """A started server (about 1 s); stopped and deleted at the end."""
     with temporary_home() as home:
-        server = EmbeddedPostgres(home, durable=False)
+        server = EmbeddedPostgres(home, durable=False, binaries=binaries)
         server.start()
         yield server
 

@@ -45,7 +45,7 @@ CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfve
 SELECT NOT EXISTS (SELECT FROM rag.{vectors});
 
 -- name: analyze
-ANALYZE rag.{vectors}, rag.chunks, rag.documents;
+ANALYZE rag.{vectors}, rag.chunks, rag.documents, rag.links;
 
 -- name: adopt
 -- A text another tenant has had embedded is not embedded again: its vector says nothing that the text does not.

@@ -2,6 +2,7 @@
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_documents (LIKE rag.documents) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunks (LIKE rag.chunks) ON COMMIT DELETE ROWS;
 ALTER TABLE incoming_chunks DROP COLUMN IF EXISTS number;
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_links (LIKE rag.links) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS accepted (document_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS reworded (chunk_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
 
@@ -21,6 +22,9 @@ COPY incoming_chunks (
     chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
     start_char, end_char, start_line, end_line, tokens, anchor, lead
 ) FROM STDIN (FORMAT binary);
+
+-- name: copy_links
+COPY incoming_links (document_id, kind, target, tenant_id, scope) FROM STDIN (FORMAT binary);
 
 -- name: upsert_documents
 -- In id order, so that two writers never wait for each other in a circle. Newer wins, a tombstone included.
@@ -74,9 +78,9 @@ FROM rag.chunks AS c
 JOIN reworded ON reworded.chunk_id = c.chunk_id;
 
 -- name: delete_chunks
+-- By an array, because the planner takes a joined temporary table for a large one and reads all chunks there are.
 DELETE FROM rag.chunks AS present
-USING accepted
-WHERE present.document_id = accepted.document_id
+WHERE present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
   AND NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id);
 
 -- name: upsert_chunks
@@ -108,3 +112,19 @@ WHERE (present.scope, present.position, present.heading_path, present.start_char
    IS DISTINCT FROM
       (excluded.scope, excluded.position, excluded.heading_path, excluded.start_char, excluded.end_char,
        excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor, excluded.lead);
+
+-- name: delete_links
+-- By an array, as the chunks.
+DELETE FROM rag.links AS present
+WHERE present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
+  AND NOT EXISTS (SELECT FROM incoming_links AS incoming
+                  WHERE incoming.document_id = present.document_id AND incoming.kind = present.kind
+                    AND incoming.target = present.target);
+
+-- name: upsert_links
+INSERT INTO rag.links AS present (document_id, kind, target, tenant_id, scope)
+SELECT incoming.document_id, incoming.kind, incoming.target, incoming.tenant_id, incoming.scope
+FROM incoming_links AS incoming
+JOIN accepted ON accepted.document_id = incoming.document_id
+ON CONFLICT (document_id, kind, target) DO UPDATE SET scope = excluded.scope
+WHERE present.scope IS DISTINCT FROM excluded.scope;
