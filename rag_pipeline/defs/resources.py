@@ -110,9 +110,10 @@ class Pipeline:
     def search(self, query: SearchQuery) -> list[SearchHit]:
         """Hits of the index's active space, whichever model the settings name by now."""
         with self.connection() as connection:
-            return Retriever(connection, embedder_of=self._embedder_of).search(query)
+            return Retriever(connection, embedder_of=self.embedder_of).search(query)
 
-    def _embedder_of(self, space: EmbeddingSpace) -> Embedder:
+    def embedder_of(self, space: EmbeddingSpace) -> Embedder:
+        """The model that a space was made with; to be closed by whoever asks."""
         return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
