@@ -41,7 +41,7 @@ def evaluate(
     rankings: dict[Leg, dict[str, list[str]]] = {leg: {} for leg in legs}
     for done, question in enumerate(labels.questions, start=1):
         for leg in legs:
-            hits = search(SearchQuery(text=question.text, tenant=tenant, k=k, diversity=0.0, **_ASKED[leg]))
+            hits = search(SearchQuery(text=question.text, tenant=tenant, k=k, **_ASKED[leg]))
             rankings[leg][question.id] = judged(question, hits)
         progress("questions", done=done, total=len(labels.questions), unit="questions")
     grades = {question.id: grades_of(question) for question in labels.questions}
