@@ -34,6 +34,7 @@ def entry(
     deleted: bool = False,
     title: str | None = None,
     metadata: Mapping[str, Json] | None = None,
+    scope: str | None = None,
 ) -> Entry:
     """A document of these chunks, last changed in hour `at`, observed in hour `seen`."""
     source_id = f"{repository}:{name}"
@@ -42,7 +43,7 @@ def entry(
         tenant=tenant, document_id=identity, source_type=source_type, source_id=source_id, repository=repository,
         day=DAY, source_updated_at=moment(at), observed_at=moment(at if seen is None else seen), deleted=deleted,
         text="\n\n".join(texts), title=title, path=name, language=language, url=f"https://example.org/{name}",
-        anchor="#L{start}-L{end}", metadata=metadata or {},
+        anchor="#L{start}-L{end}", metadata=metadata or {}, scope=scope,
     )  # fmt: skip
     return Entry(document=document, chunks=[] if deleted else chunks_of(document, texts))
 

@@ -263,7 +263,7 @@ def test_every_key_is_documented_with_its_default_and_no_other_is():
     for name, shown in rows:
         default = keys(Settings)[name]
         if default not in (None, "", ()) and isinstance(default, str | int | float):
-            literal = f'`"{default}"`' if isinstance(default, str) else f"`{default}`"
+            literal = f'`"{default}"`' if isinstance(default, str) else f"`{str(default).lower()}`"
             assert shown.strip() == literal, name
     assert "`RAG_HOME`" in environment
 
@@ -276,7 +276,7 @@ def test_every_variable_that_the_code_or_the_deployment_names_is_documented():
         *(ROOT / name for name in ("dagster.yaml", "docker-compose.yml")),
     ]
     name = re.compile(
-        r"\b(?:RAG|DAGSTER)_[A-Z_]+\b|\bDATABASE_URL\b|\b(?:OPENAI_API_KEY|GITHUB_TOKEN|GITHUB_APP_PRIVATE_KEY|GITHUB_WEBHOOK_SECRET)\b"
+        r"\b(?:RAG|DAGSTER)_[A-Z_]+\b|\bDATABASE_URL\b|\b(?:OPENAI_API_KEY|RERANK_API_KEY|GITHUB_TOKEN|GITHUB_APP_PRIVATE_KEY|GITHUB_WEBHOOK_SECRET)\b"
     )
     named = {found for path in sources for found in name.findall(path.read_text(encoding="utf-8"))}
     assert named == documented

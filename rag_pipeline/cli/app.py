@@ -8,14 +8,15 @@ import os
 import shlex
 import sys
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rag_pipeline.cli.console import Watch, err, out, print_answer, print_hits
+from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.errors import ConfigError, RagPipelineError
-from rag_pipeline.model import DayRange, SearchHit
+from rag_pipeline.model import DayRange
 from rag_pipeline.settings import Settings, load_settings
 
 app = typer.Typer(
@@ -27,6 +28,16 @@ app = typer.Typer(
 _config: dict[str, Path | None] = {"file": None}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+class Leg(StrEnum):
+    """What a search ranks by."""
+
+    fused = "fused"
+    lexical = "lexical"
+    vector = "vector"
+
+
 Port = Annotated[int, typer.Option(help="Port of the Dagster UI.")]
 Host = Annotated[str, typer.Option(help="Address the Dagster UI listens on.")]
 
@@ -212,17 +223,47 @@ def search(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many hits, 1 to 200.")] = 5,
     tenant: Annotated[str, typer.Option(help="Whose knowledge; by default the configured tenant.")] = "",
+    scope: Annotated[list[str] | None, typer.Option(help="Also what this scope may see; repeatable.")] = None,
+    leg: Annotated[Leg, typer.Option(help="Rank by both legs, or by one of them alone.")] = Leg.fused,
     repo: Annotated[str, typer.Option(help="Only this repository.")] = "",
-    source_type: Annotated[str, typer.Option(help="Only docs, or only code.")] = "",
+    source_type: Annotated[str, typer.Option(help="Only docs, code, github_issue, github_pull_request, ….")] = "",
     language: Annotated[str, typer.Option(help="Only this language.")] = "",
     path_prefix: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    author: Annotated[str, typer.Option(help="Only what this login opened.")] = "",
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only what has this label; repeatable, all must be there.")
+    ] = None,
+    state: Annotated[str, typer.Option(help="Only issues and pull requests in this state: open, closed, merged.")] = "",
+    since: Annotated[str, typer.Option(help="Only what changed on this day (UTC) or later.")] = "",
+    until: Annotated[str, typer.Option(help="Only what last changed on this day (UTC) or earlier.")] = "",
+    metadata: Annotated[
+        list[str] | None, typer.Option(help="Only what has this metadata: key=value; repeatable.")
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(help="Only hits with this score or a higher one.")] = None,
+    rerank: Annotated[
+        bool | None, typer.Option(help="Use the configured reranker; by default if there is one.")
+    ] = None,
+    diversity: Annotated[float | None, typer.Option(help="0: by score alone, to 1: as different as can be.")] = None,
+    stitch: Annotated[bool, typer.Option("--stitch", help="Join hits that stand beside each other.")] = False,
+    linked: Annotated[
+        bool, typer.Option("--linked", help="Add issues and pull requests that hits are linked to.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search the index."""
-    hits = _search(
-        _settings(), question, k=k, tenant=tenant, repository=repo or None, source_type=source_type or None,
-        language=language or None, path_prefix=path_prefix or None,
+    """Search the index. Each hit says where both legs saw it, and which of the question's terms it holds."""
+    from rag_pipeline.cli.search import metadata_of, print_hits, search_index
+    from rag_pipeline.retrieval.query import SearchQuery, day_of
+
+    settings = _settings()
+    query = SearchQuery(
+        text=question, k=k, tenant=tenant or settings.tenant, scopes=tuple(scope or ()), legs=leg.value,
+        repository=repo or None, source_type=source_type or None, language=language or None,
+        path_prefix=path_prefix or None, author=author or None, labels=tuple(label or ()), state=state or None,
+        updated_from=day_of(since, "--since"), updated_to=day_of(until, "--until"),
+        metadata=metadata_of(metadata or ()), min_score=min_score, rerank=rerank, diversity=diversity, stitch=stitch,
+        linked=linked,
     )  # fmt: skip
+    hits = search_index(settings, query)
     if as_json:
         _print_json([dataclasses.asdict(hit) for hit in hits])
     else:
@@ -307,26 +348,13 @@ def _enter_dagster(settings: Settings) -> None:
     Path(os.environ["RAG_DAGSTER_STORAGE"]).mkdir(parents=True, exist_ok=True)
 
 
-def _search(settings: Settings, question: str, **where: Any) -> list[SearchHit]:
-    from rag_pipeline.embedded import database_url
-    from rag_pipeline.index.database import connected
-    from rag_pipeline.retrieval.query import SearchQuery
-    from rag_pipeline.retrieval.retriever import Retriever, embedder_of
-
-    where["tenant"] = where.get("tenant") or settings.tenant
-    with connected(database_url(settings)) as connection:
-        retriever = Retriever(
-            connection, embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=os.environ)
-        )
-        return retriever.search(SearchQuery(text=question, **where))
-
-
 def _print_sample(settings: Settings) -> None:
     from rag_pipeline.answering.extractive import answer
+    from rag_pipeline.cli.search import search_index
+    from rag_pipeline.retrieval.query import SearchQuery
 
-    tenant = settings.repositories[0].tenant or settings.tenant
-    question = settings.sample_question
-    print_answer(answer(question, _search(settings, question, k=5, tenant=tenant)))
+    query = SearchQuery(text=settings.sample_question, tenant=settings.repositories[0].tenant or settings.tenant)
+    print_answer(answer(query.text, search_index(settings, query)))
 
 
 def _chosen_days(settings: Settings, *, partition: str, from_: str, to: str) -> DayRange | None:

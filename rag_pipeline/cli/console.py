@@ -75,20 +75,6 @@ def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[objec
     return table
 
 
-def print_hits(hits: Sequence[SearchHit]) -> None:
-    """Hits for people: where, how near, and the first lines."""
-    if not hits:
-        out.print("nothing found")
-    for hit in hits:
-        path = " › ".join(hit.heading_path[hit.heading_path[:1] == (hit.title,) :])
-        out.print(f"[bold]{hit.rank}. {escape(hit.title)}[/bold]{f'  ({escape(path)})' if path else ''}")
-        out.print(f"   {hit.score:.3f}  {escape(hit.repository)}  [cyan]{escape(link_of(hit))}[/cyan]")
-        lines = [line for line in hit.text.splitlines() if line.strip()]
-        for line in lines[:4]:
-            out.print(f"   [dim]{escape(line[:160])}[/dim]")
-        out.print()
-
-
 def print_answer(answer: Answer) -> None:
     """An answer with its sources."""
     out.print(f"[bold]{escape(answer.question)}[/bold]\n")

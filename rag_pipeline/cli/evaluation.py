@@ -20,7 +20,7 @@ from rag_pipeline.evaluation.indexed import Outcome, evaluate_index, labels_to_a
 from rag_pipeline.evaluation.labelled import read_labelled_set
 from rag_pipeline.evaluation.labels import write_labels
 from rag_pipeline.evaluation.measures import HEADLINE
-from rag_pipeline.evaluation.remembering import search_of
+from rag_pipeline.evaluation.remembering import open_search
 from rag_pipeline.evaluation.run import evaluate
 from rag_pipeline.index.database import connected
 from rag_pipeline.index.migrations import migrate
@@ -48,10 +48,9 @@ def measure_dataset(settings: Settings, folder: Path, *, limit: int | None, watc
                 now=datetime.now(UTC), progress=watch,
             )  # fmt: skip
             indexed = time.perf_counter()
-            evaluation = evaluate(
-                labels, search_of(connection, embedder), tenant=TENANT, legs=settings.evaluation.legs,
-                k=settings.evaluation.k, progress=watch,
-            )  # fmt: skip
+            with open_search(connection, embedder, settings=settings, environ=os.environ) as search:
+                asking = settings.evaluation
+                evaluation = evaluate(labels, search, tenant=TENANT, legs=asking.legs, k=asking.k, progress=watch)
             asked = time.perf_counter()
     finally:
         embedder.close()
@@ -78,14 +77,14 @@ def measure_index(settings: Settings, *, tenant: str, watch: Progress) -> list[d
         sets = labels_to_ask(connection, settings.evaluation, base=settings.base, tenant=tenant)
         embedder = embedder_of(space, settings=settings.embedding, environ=os.environ)
         try:
-            search = search_of(connection, embedder)
-            outcomes = [
-                evaluate_index(
-                    connection, labels, search, tenant=tenant, space=space, settings=settings.evaluation,
-                    now=datetime.now(UTC), progress=watch,
-                )
-                for labels in sets
-            ]  # fmt: skip
+            with open_search(connection, embedder, settings=settings, environ=os.environ) as search:
+                outcomes = [
+                    evaluate_index(
+                        connection, labels, search, tenant=tenant, space=space, settings=settings.evaluation,
+                        now=datetime.now(UTC), progress=watch,
+                    )
+                    for labels in sets
+                ]  # fmt: skip
         finally:
             embedder.close()
     return [_told(outcome) | {"model": space.model, "dimensions": space.dimensions} for outcome in outcomes]

@@ -17,11 +17,11 @@ from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.spaces import create_space
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import EmbeddingSpace, Failure, SearchHit
+from rag_pipeline.model import EmbeddingSpace, Failure
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Retriever, embedder_of
+from rag_pipeline.retrieval.retriever import Found, embedder_of, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -107,10 +107,13 @@ class Pipeline:
             connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe, dimensions=dimensions
         )
 
-    def search(self, query: SearchQuery) -> list[SearchHit]:
+    def search(self, query: SearchQuery) -> Found:
         """Hits of the index's active space, whichever model the settings name by now."""
-        with self.connection() as connection:
-            return Retriever(connection, embedder_of=self.embedder_of).search(query)
+        with (
+            self.connection() as connection,
+            open_retriever(connection, self.settings, environ=self.environ, make=self.make_embedder) as retriever,
+        ):
+            return retriever.find(query)
 
     def embedder_of(self, space: EmbeddingSpace) -> Embedder:
         """The model that a space was made with; to be closed by whoever asks."""

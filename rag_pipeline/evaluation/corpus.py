@@ -19,6 +19,7 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.labelled import LabelledDocument, LabelledSet, is_python
 from rag_pipeline.evaluation.labels import LabelSet, question_of
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.segments import merge_segments
 from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, ensure_graph
 from rag_pipeline.index.writer import Entry, IndexWriter
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
@@ -78,6 +79,7 @@ def index_corpus(
     if not report.documents:
         reason = f"the first one: {report.failures[0][1]}" if report.failures else "there are none"
         raise ConfigError(f"{labelled.name}: none of its documents could be indexed; {reason}")
+    merge_segments(connection)
     ensure_graph(connection, space)
     activate(connection, space)
     return report

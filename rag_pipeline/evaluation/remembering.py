@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rag_pipeline.embedding import EmbeddedBatch, Embedder
 from rag_pipeline.embedding.embedder import Vectors
+from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.evaluation.run import Search
 from rag_pipeline.index.database import Connection
+from rag_pipeline.model import SearchHit
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Retriever
+from rag_pipeline.settings import Settings
 
 
-def search_of(connection: Connection, embedder: Embedder) -> Search:
-    """The search over the active space of a database, whose vectors `embedder` made; it stays the caller's to close."""
+@contextmanager
+def open_search(
+    connection: Connection, embedder: Embedder, *, settings: Settings, environ: Mapping[str, str]
+) -> Iterator[Search]:
+    """The search that people get, over the active space of a database, whose vectors `embedder` made.
+
+    It raises where people would get less than was asked for, a TransientError when a model does not answer and a
+    ConfigError when there is no reranker: figures of half a search would pass for those of a whole one. `embedder`
+    stays the caller's to close.
+    """
     remembering = RememberingEmbedder(embedder)
-    return Retriever(connection, embedder_of=lambda _space: remembering).search
+    reranker = make_reranker(settings.rerank, environ=environ)
+    retriever = Retriever(
+        connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+        embedder_of=lambda _space: remembering,
+    )  # fmt: skip
+
+    def search(query: SearchQuery) -> Sequence[SearchHit]:
+        if query.rerank and reranker is None:
+            raise ConfigError("there is no reranker to measure `reranked` with: set `provider` under [rerank]")
+        found = retriever.find(query)
+        if found.degraded:
+            raise TransientError(f"{query.text[:80]!r} was not answered as it should be: {found.degraded}")
+        return found.hits
+
+    try:
+        yield search
+    finally:
+        if reranker is not None:
+            reranker.close()
 
 
 class RememberingEmbedder:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.lake.derive import combine, is_partial, parts_in
@@ -36,6 +37,9 @@ class IndexReport:
     written: WriteReport = field(default_factory=WriteReport)
     documents_by_day: Counter[str] = field(default_factory=Counter)
     graph_built: bool = False
+    postings_rebuilt: bool = False
+    """All of them: another analyzer had made them, or none."""
+    segments_merged: int = 0
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -55,7 +59,7 @@ def index_documents(
     progress: Progress,
 ) -> IndexReport:
     """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking."""
-    report = IndexReport()
+    report = IndexReport(postings_rebuilt=rebuild_if_outdated(connection))
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
     writer = IndexWriter(connection, fingerprint=fingerprint, now=now)
@@ -70,6 +74,7 @@ def index_documents(
             if (part.tenant, part.repository, part.day) not in failed:
                 record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
         progress(STAGE, done=done, total=len(parts), unit="parts")
+    report.segments_merged = merge_segments(connection)
     report.graph_built = ensure_graph(connection, space)
     return report
 

@@ -16,6 +16,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.segments import Worded, add_segments
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lake.schemas import dump_metadata
 from rag_pipeline.model import Chunk, Document, age_of, stable_id, text_hash
@@ -31,7 +32,7 @@ _DOCUMENT_TYPES = (
 )  # fmt: skip
 _CHUNK_TYPES = (
     "uuid", "uuid", "text", "text", "int4", "text", "uuid", "text[]", "int4", "int4", "int4", "int4", "int4",
-    "text",
+    "text", "text",
 )  # fmt: skip
 
 
@@ -107,10 +108,14 @@ class IndexWriter:
             cursor.execute(self._sql["upsert_documents"])
             report.documents += cursor.rowcount
             report.superseded += len(changed) - cursor.rowcount
+            cursor.execute(self._sql["find_reworded"])
+            unworded = cursor.execute(self._sql["unworded"]).fetchall()
             cursor.execute(self._sql["delete_chunks"])
             report.chunks_removed += cursor.rowcount
             cursor.execute(self._sql["upsert_chunks"])
             report.chunks += cursor.rowcount
+            reworded = cursor.execute(self._sql["reworded"]).fetchall()
+            add_segments(self._connection, added=map(Worded._make, reworded), removed=map(Worded._make, unworded))
         report.tombstones += sum(entry.document.deleted for entry in changed)
         room = max(0, _SHOWN - len(report.documents_changed))
         report.documents_changed += [entry.document.source_id for entry in changed[:room]]
@@ -143,7 +148,7 @@ class IndexWriter:
                 copy.set_types(_CHUNK_TYPES)
                 for entry in entries:
                     for chunk in entry.chunks:
-                        copy.write_row(_chunk_row(chunk, scope=entry.document.scope))
+                        copy.write_row(_chunk_row(chunk, entry.document))
 
     def _document_row(self, document: Document, state: UUID) -> tuple[object, ...]:
         d = document
@@ -170,12 +175,22 @@ class IndexWriter:
         )
 
 
-def _chunk_row(chunk: Chunk, *, scope: str | None) -> tuple[object, ...]:
+def _chunk_row(chunk: Chunk, document: Document) -> tuple[object, ...]:
     c = chunk
     return (
-        c.chunk_id, c.document_id, c.tenant, scope, c.position, storable(c.text), c.text_hash, storable(c.heading_path),
-        c.start_char, c.end_char, c.start_line, c.end_line, c.tokens, storable(c.anchor),
+        c.chunk_id, c.document_id, c.tenant, document.scope, c.position, storable(c.text), c.text_hash,
+        storable(c.heading_path), c.start_char, c.end_char, c.start_line, c.end_line, c.tokens, storable(c.anchor),
+        storable(lead_of(document.title, document.path, c.heading_path)),
     )  # fmt: skip
+
+
+def lead_of(title: str | None, path: str | None, heading_path: Sequence[str]) -> str:
+    """What the lexical leg sees of a chunk before its text: where it stands.
+
+    Title and headings stand there twice, which BM25 takes for twice as much weight (docs/retrieval.md has the figures).
+    """
+    headings = list(dict.fromkeys(part for part in (title, *heading_path) if part))
+    return "\n".join([*([path] if path else ()), *headings, *headings])
 
 
 def storable(value: object) -> object:

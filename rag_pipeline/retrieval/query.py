@@ -53,6 +53,15 @@ class SearchQuery:
     linked: bool = False
     """Add what the hits are linked to: the issues of a pull request, the pull requests that last touched a file."""
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it looks at a part of what the asker may see."""
+        wanted = (
+            self.repository, self.source_type, self.language, self.path_prefix, self.author, self.state,
+            self.updated_from, self.updated_to,
+        )  # fmt: skip
+        return any(value is not None for value in wanted) or bool(self.labels) or bool(self.metadata)
+
     def check(self) -> None:
         """Refuse what cannot be answered.
 
@@ -76,6 +85,20 @@ class SearchQuery:
         for name in names:
             if name and _UNSTORABLE.search(name):
                 raise ConfigError(f"{name!r} holds a character that no name in the index has: look for something else")
+
+
+def day_of(text: str, name: str) -> date | None:
+    """A day, or None for no text.
+
+    Raises:
+        ConfigError: it is not written as YYYY-MM-DD.
+    """
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{name} {text!r} is not a day: write it as YYYY-MM-DD") from error
 
 
 def _strings(value: Json) -> Sequence[str]:

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag_pipeline.embedding import Embedder, make_embedder
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.search import search
-from rag_pipeline.settings import Embedding
+from rag_pipeline.retrieval.refinement import Refinement
+from rag_pipeline.retrieval.rerank import Reranker, make_reranker
+from rag_pipeline.retrieval.search import SpaceChanged, search
+from rag_pipeline.settings import Embedding, Rerank, Retrieval, Settings
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search gave."""
+
+    hits: Sequence[SearchHit]
+    degraded: str = ""
+    """What could not be done, and was done without; empty: nothing."""
 
 
 class Retriever:
     """Answers queries over an open connection; `embedder_of` makes the embedder of a space."""
 
-    def __init__(self, connection: Connection, *, embedder_of: Callable[[EmbeddingSpace], Embedder]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        embedder_of: Callable[[EmbeddingSpace], Embedder],
+        settings: Retrieval | None = None,
+        rerank: Rerank | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
         self._connection = connection
         self._embedder_of = embedder_of
+        self._settings = settings or Retrieval()
+        self._rerank = rerank or Rerank()
+        self._reranker = reranker
 
     def search(self, query: SearchQuery) -> list[SearchHit]:
         """At most `k` hits, best first.
@@ -27,9 +56,49 @@ class Retriever:
         Raises:
             ConfigError: the query is not answerable as it stands, or nothing is indexed yet.
         """
-        space = active_space(self._connection)
-        if space is None:
-            raise ConfigError("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
+        return list(self.find(query).hits)
+
+    def find(self, query: SearchQuery) -> Found:
+        """At most `k` hits, best first; without a model, those of the lexical leg alone.
+
+        Raises:
+            ConfigError: the query is not answerable as it stands, or nothing is indexed yet.
+            TransientError: only the vector leg was asked for, and its model does not answer.
+        """
+        query.check()
+        for tries_left in reversed(range(_TRIES)):
+            space = active_space(self._connection)
+            if space is None:
+                raise ConfigError("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
+            try:
+                return self._find(query, space)
+            except SpaceChanged:
+                if not tries_left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _find(self, query: SearchQuery, space: EmbeddingSpace) -> Found:
+        vector, degraded = None, ""
+        if query.legs != "lexical":
+            try:
+                vector = self._embedded(query.text, space)
+            except RagPipelineError as error:
+                if query.legs == "vector":
+                    raise
+                degraded = f"searched by words alone: {error}"
+        searched = space if vector is not None else None
+        refinement = Refinement(
+            connection=self._connection, query=query, space=searched, settings=self._settings, rerank=self._rerank,
+            reranker=self._reranker,
+        )  # fmt: skip
+        hits = search(
+            self._connection, query, space=searched, vector=vector, settings=self._settings, depth=refinement.depth,
+            must_be_active=True,
+        )  # fmt: skip
+        hits, problem = refinement.apply(hits)
+        return Found(hits=hits, degraded="; ".join(part for part in (degraded, problem) if part))
+
+    def _embedded(self, text: str, space: EmbeddingSpace) -> NDArray[np.float32]:
         embedder = self._embedder_of(space)
         try:
             if embedder.recipe != space.recipe:
@@ -37,9 +106,33 @@ class Retriever:
                     f"the index was embedded with recipe {space.recipe!r}, this code uses {embedder.recipe!r}: "
                     "run `rag-pipeline materialize` to bring it up to date"
                 )
-            return search(self._connection, query, space=space, embed_query=embedder.embed_query)
+            return embedder.embed_query(text)
         finally:
             embedder.close()
+
+
+@contextmanager
+def open_retriever(
+    connection: Connection,
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    make: Callable[..., Embedder] = make_embedder,
+) -> Iterator[Retriever]:
+    """The retriever that the settings describe, with their reranker.
+
+    Raises:
+        ConfigError: the reranker cannot be made as it is configured.
+    """
+    reranker = make_reranker(settings.rerank, environ=environ)
+    try:
+        yield Retriever(
+            connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+            embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=environ, make=make),
+        )  # fmt: skip
+    finally:
+        if reranker is not None:
+            reranker.close()
 
 
 def embedder_of(

@@ -1,82 +1,221 @@
-"""The vector leg: a question to the chunks nearest to it, inside one tenant.
+"""A search: both legs over one state of the index, fused, in one transaction of the reader.
 
-Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a graph
-scan that finds fewer than k is repeated exactly, so that k rows come back whenever k exist.
+Every statement here runs as `rag_reader`, who owns nothing and sees one tenant and the scopes that were named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
+from rag_pipeline.errors import TransientError
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import active_space
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking
+from rag_pipeline.lexical.questions import weighted_terms
 from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
+from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
+from rag_pipeline.retrieval.lexical_leg import VisibleSegments, lexical_ranking, visible_segments
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.reader import reading
+from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities
+from rag_pipeline.settings import Retrieval
 
-_EXACT_UP_TO = 10_000  # chunks; DESIGN §6: exact over 2,000 rows takes 2 ms, the graph with a 1 % filter 14 ms
+EXACT_UP_TO: Final = 10_000
+"""Chunks; DESIGN §6: exact over 2,000 rows takes 2 ms, the graph with a 1 % filter 14 ms."""
+_MOST_FETCHED: Final = 20_000
+"""Chunks of the lexical leg that are looked at for a filter, before the filter is asked first."""
+
+
+class SpaceChanged(TransientError):
+    """Another embedding space was promoted while a question was on its way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A chunk with what each leg says of it."""
+
+    number: int
+    score: float
+    lexical: LegResult | None
+    vector: LegResult | None
+    matched_terms: Sequence[str]
 
 
 def search(
     connection: Connection,
     query: SearchQuery,
     *,
-    space: EmbeddingSpace,
-    embed_query: Callable[[str], NDArray[np.float32]],
+    space: EmbeddingSpace | None,
+    vector: NDArray[np.floating] | None,
+    settings: Retrieval,
+    depth: int | None = None,
+    must_be_active: bool = False,
 ) -> list[SearchHit]:
-    """At most `k` hits, best first.
+    """At most `depth` (by default `k`) hits, best first.
+
+    `vector` of shape (dimensions,) is the question in `space`; None: the lexical leg alone answers. `must_be_active`:
+    queries shall use that space at the very moment of the search.
 
     Raises:
-        ConfigError: the question or the tenant is empty, or k is out of range.
+        ConfigError: the query is not answerable as it stands.
+        SpaceChanged: `space` must be active, and another one is by now.
     """
     query.check()
-    vector = embed_query(query.text)
-    values = {
+    wanted = depth or query.k
+    legs = _Legs(connection, query, space=space, vector=vector, settings=settings, wanted=wanted)
+    with reading(connection, tenant=query.tenant, scopes=query.scopes, neighbours=legs.limit):
+        if must_be_active and space is not None and active_space(connection) != space:
+            raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
+        scored = legs.scored()[:wanted]
+        found = _rows(connection, query.tenant, [one.number for one in scored])
+    # Row-level security has the last word on what may be shown.
+    visible = [one for one in scored if one.number in found]
+    hits = [_hit(rank, one, found[one.number]) for rank, one in enumerate(visible, start=1)]
+    return [hit for hit in hits if query.min_score is None or hit.score >= query.min_score]
+
+
+class _Legs:
+    """The legs of one search, inside its transaction."""
+
+    def __init__(
+        self, connection: Connection, query: SearchQuery, *, space: EmbeddingSpace | None,
+        vector: NDArray[np.floating] | None, settings: Retrieval, wanted: int,
+    ) -> None:  # fmt: skip
+        self._connection = connection
+        self._query = query
+        self._space = space
+        self._settings = settings
+        self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
+        self.limit = max(settings.candidates, wanted)
+        self._values = _values(query, vector) | {"limit": self.limit, "enough": EXACT_UP_TO + 1}
+
+    def scored(self) -> list[Scored]:
+        """What the legs found, best first."""
+        segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
+        few = self._few_that_match(segments)
+        ranking: Ranking | None = None
+        lexical: list[tuple[int, float]] = []
+        if self._query.legs != "vector":
+            ranking, lexical = self._lexical(segments, few)
+        vector = self._vector(segments, few) if self._query.legs != "lexical" else []
+        if self._query.legs == "vector" or self._space is None or ranking is None:
+            alone = vector if ranking is None else lexical
+            return self._alone(alone, ranking)
+        return self._fused(lexical, vector, ranking)
+
+    def _few_that_match(self, segments: VisibleSegments) -> Numbers | None:
+        """The chunks that match the filters, when they are few enough to be looked at one by one."""
+        if not self._query.is_filtered:
+            return None
+        row = self._connection.cursor(binary=True).execute(
+            _with_filters("matching_numbers"), self._values
+        ).fetchone()  # fmt: skip
+        numbers = np.frombuffer(row[0] if row else b"", dtype=">i8").astype(np.uint32)
+        return numbers if len(numbers) <= EXACT_UP_TO else None
+
+    def _lexical(self, segments: VisibleSegments, few: Numbers | None) -> tuple[Ranking, list[tuple[int, float]]]:
+        parameters = Parameters(k1=self._settings.k1, b=self._settings.b)
+        ranking = lexical_ranking(self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
+        if few is not None or not self._query.is_filtered:
+            return ranking, ranking.best(self.limit)
+        return ranking, self._best_that_match(ranking)
+
+    def _best_that_match(self, ranking: Ranking) -> list[tuple[int, float]]:
+        """Down the ranking until enough chunks pass the filters: many do."""
+        looked_at = 4 * self.limit
+        while True:
+            best = ranking.best(looked_at)
+            values = self._values | {"numbers": [number for number, _ in best]}
+            passing = {row[0] for row in self._connection.execute(_with_filters("which_match"), values)}
+            if len(passing) >= self.limit or len(best) < looked_at:
+                return [pair for pair in best if pair[0] in passing][: self.limit]
+            looked_at *= 8
+
+    def _vector(self, segments: VisibleSegments, few: Numbers | None) -> list[tuple[int, float]]:
+        if self._space is None or self._values["query"] is None:
+            return []
+        if few is not None or segments.statistics.chunks <= EXACT_UP_TO:
+            return nearest(self._connection, self._values, self._space, way="exact")
+        way: Way = "graph" if self._query.is_filtered else "graph_everywhere"
+        return nearest(self._connection, self._values, self._space, way=way)
+
+    def _alone(self, found: Sequence[tuple[int, float]], ranking: Ranking | None) -> list[Scored]:
+        leg = "vector" if ranking is None else "lexical"
+        return [
+            Scored(
+                number=number, score=score, matched_terms=ranking.matches(number) if ranking else (),
+                lexical=LegResult(leg=leg, rank=rank, score=score) if ranking else None,
+                vector=None if ranking else LegResult(leg=leg, rank=rank, score=score),
+            )
+            for rank, (number, score) in enumerate(found, start=1)
+        ]  # fmt: skip
+
+    def _fused(
+        self, lexical: Sequence[tuple[int, float]], vector: Sequence[tuple[int, float]], ranking: Ranking
+    ) -> list[Scored]:
+        """Both legs' scores of what either found: a chunk that one leg ranks low is not unknown to it."""
+        assert self._space is not None
+        cosines, scores = dict(vector), dict(lexical)
+        unseen = [number for number in scores if number not in cosines]
+        cosines |= similarities(self._connection, self._values, self._space, unseen) if unseen else {}
+        unscored = np.array([number for number in cosines if number not in scores], dtype=np.uint32)
+        scores |= zip(unscored.tolist(), ranking.scores(unscored).tolist(), strict=True)
+        vector_ranks = {number: rank for rank, (number, _) in enumerate(vector, start=1)}
+        lexical_ranks = {number: rank for rank, (number, _) in enumerate(lexical, start=1)}
+        candidates = [Candidate(id=n, cosine=cosines.get(n, 0.0), bm25=scores.get(n, 0.0)) for n in cosines | scores]
+        shape = QueryShape(chunks=ranking.statistics.chunks)
+        weights = FusionWeights(**self._settings.fusion.model_dump())
+        return [
+            Scored(
+                number=fused.id, score=fused.score, matched_terms=ranking.matches(fused.id),
+                lexical=LegResult(leg="lexical", rank=lexical_ranks.get(fused.id), score=scores.get(fused.id, 0.0)),
+                vector=LegResult(leg="vector", rank=vector_ranks.get(fused.id), score=cosines.get(fused.id, 0.0)),
+            )
+            for fused in fuse(candidates, query=shape, weights=weights)
+        ]  # fmt: skip
+
+
+def _values(query: SearchQuery, vector: NDArray[np.floating] | None) -> dict[str, Any]:
+    metadata = dict(query.metadata)
+    metadata |= {key: value for key, value in (("author", query.author), ("state", query.state)) if value is not None}
+    if query.labels:
+        metadata["labels"] = list(query.labels)
+    return {
         "tenant": query.tenant, "repository": query.repository, "source_type": query.source_type,
-        "language": query.language, "path_prefix": query.path_prefix, "k": query.k, "enough": _EXACT_UP_TO,
-        "query": HalfVector(np.asarray(vector, dtype=np.float16)),
+        "language": query.language, "path_prefix": query.path_prefix, "metadata": Jsonb(metadata) if metadata else None,
+        "updated_from": query.updated_from, "updated_to": query.updated_to,
+        "query": None if vector is None else HalfVector(np.asarray(vector, dtype=np.float16)),
     }  # fmt: skip
-    statements = queries("search")
-    with connection.transaction():
-        connection.execute(statements["snapshot"])
-        connection.execute(
-            statements["enter"],
-            {"tenant": query.tenant, "scopes": list(query.scopes), "ef_search": str(max(40, 2 * query.k))},
-        )
-        nearest = _nearest(connection, values, space)
-        rows = {row[0]: row for row in connection.execute(statements["hits"], {"ids": [id_ for id_, _ in nearest]})}
-    return [_hit(rank, 1.0 - distance, rows[id_]) for rank, (id_, distance) in enumerate(nearest, start=1)]
 
 
-def _nearest(connection: Connection, values: dict[str, Any], space: EmbeddingSpace) -> list[tuple[UUID, float]]:
-    counted = connection.execute(queries("search")["count_matching"], values).fetchone()
-    if counted and counted[0] >= _EXACT_UP_TO:
-        found = connection.execute(_on(space, "graph"), values).fetchall()
-        if len(found) == values["k"]:
-            # A relaxed scan returns the right rows only roughly in order.
-            return sorted(((row[0], row[1]) for row in found), key=lambda row: (row[1], row[0]))
-    return [(row[0], row[1]) for row in connection.execute(_on(space, "exact"), values)]
+def _with_filters(name: str) -> sql.Composed:
+    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]))
 
 
-def _on(space: EmbeddingSpace, name: str) -> sql.Composed:
-    return sql.SQL(queries("search")[name]).format(vectors=sql.Identifier(f"vectors_{space.space_id}"))
+def _rows(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
+    values = {"numbers": list(numbers), "tenant": tenant}
+    return {row[0]: row[1:] for row in connection.execute(queries("search")["hits"], values)}
 
 
-def _hit(rank: int, score: float, row: Sequence[Any]) -> SearchHit:
+def _hit(rank: int, scored: Scored, row: Sequence[Any]) -> SearchHit:
     (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
      language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
     fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
     location = reference if reference and not path else f"{path or source_id}:{start}-{end}"
     return SearchHit(
-        rank=rank, score=score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
+        rank=rank, score=scored.score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
         location=location, repository=repository, source_type=source_type,
         source_id=source_id, language=language, heading_path=tuple(heading_path), start_line=start, end_line=end,
         document_id=document_id, chunk_id=chunk_id, source_updated_at=updated, tokens=tokens,
-        legs=(LegResult(leg="vector", rank=rank, score=score),),
+        legs=tuple(leg for leg in (scored.lexical, scored.vector) if leg is not None),
+        matched_terms=tuple(scored.matched_terms),
     )  # fmt: skip

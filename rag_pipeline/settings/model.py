@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, model_validator
 
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
     Chunking,
@@ -45,6 +46,7 @@ class Settings(Section):
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
     retrieval: Retrieval = Retrieval()
+    rerank: Rerank = Rerank()
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
     sample_question: str = "How do I get started?"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.evaluation.corpus import TENANT, index_corpus, label_set_of
 from rag_pipeline.evaluation.labelled import LabelledDocument, LabelledQuery, LabelledSet
-from rag_pipeline.evaluation.remembering import RememberingEmbedder, search_of
+from rag_pipeline.evaluation.remembering import RememberingEmbedder, open_search
 from rag_pipeline.evaluation.run import evaluate
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.scratch import scratch_database
@@ -71,10 +71,26 @@ def test_the_documents_are_indexed_and_found_by_their_ids(scratch):
         ("tools/backup.py", "code", "python", TENANT),
     ]  # fmt: skip
     assert told[-1] == (("documents",), {"done": 3, "total": 3, "unit": "documents"})
-    found = evaluate(label_set_of(labelled()), search_of(scratch, embedder), tenant=TENANT, k=20)
+    with open_search(scratch, embedder, settings=Settings(), environ={}) as search:
+        found = evaluate(label_set_of(labelled()), search, tenant=TENANT, k=20)
+        with pytest.raises(ConfigError, match="there is no reranker to measure"):
+            evaluate(label_set_of(labelled()), search, tenant=TENANT, legs=["reranked"])
     assert found.queries == 2
     assert found.metrics["vector"]["Success@5"] == 1.0
     assert found.metrics["vector"]["RR@10"] == 1.0
+
+
+def test_half_a_search_is_not_measured(scratch):
+    class Silent(WordEmbedder):
+        def embed_query(self, text):
+            raise TransientError("the model does not answer")
+
+    index(scratch, labelled())
+    with (
+        open_search(scratch, Silent(), settings=Settings(), environ={}) as search,
+        pytest.raises(TransientError, match=r"was not answered as it should be: .*the model does not answer"),
+    ):
+        evaluate(label_set_of(labelled()), search, tenant=TENANT, legs=["fused"])
 
 
 def test_a_title_is_searched_too_unless_the_text_begins_with_it(scratch):

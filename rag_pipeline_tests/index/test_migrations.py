@@ -21,6 +21,7 @@ from rag_pipeline.index.migrations import Migration, migrate, pending, read_migr
 from rag_pipeline.index.sql_files import sql_folder
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
+from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
@@ -190,7 +191,7 @@ def test_a_user_who_may_create_roles_but_is_no_superuser_can_migrate_and_search(
                 store_vectors(connection, space, {"hello": vector})
                 write(connection, entry("a.md", "hello"))
                 query = SearchQuery(text="hello", tenant="acme")
-                assert len(search(connection, query, space=space, embed_query=lambda _: vector)) == 1
+                assert len(search(connection, query, space=space, vector=vector, settings=Retrieval())) == 1
     finally:
         admin.execute("DROP ROLE IF EXISTS rag_reader")
         admin.execute("DROP ROLE tenant_admin")

@@ -13,6 +13,7 @@ from rag_pipeline.index.spaces import ensure_graph
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
+from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.databases import empty, new_database
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
@@ -38,8 +39,8 @@ class Library:
     """Shape (texts, dimensions), normalised, in clusters as real ones are."""
 
     def search(self, vector: NDArray[np.float32], **where: object) -> list[SearchHit]:
-        query = SearchQuery(text="anything", tenant="acme", **where)  # type: ignore[arg-type]
-        return search(self.connection, query, space=self.space, embed_query=lambda _: vector)
+        query = SearchQuery(text="anything", tenant="acme", legs="vector", **where)  # type: ignore[arg-type]
+        return search(self.connection, query, space=self.space, vector=vector, settings=Retrieval())
 
     def nearest(self, vector: NDArray[np.float32], k: int, *, rare: bool = False) -> list[str]:
         """What an exhaustive comparison finds."""

@@ -11,8 +11,10 @@ from pgvector import HalfVector
 from rag_pipeline.index.database import connected
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.retrieval import search as search_module
+from rag_pipeline.retrieval import vector_leg
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
+from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 from rag_pipeline_tests.retrieval.conftest import Library
 
@@ -22,7 +24,7 @@ QUESTIONS = range(0, 12_000, 1111)
 @pytest.fixture(params=[10**9, 0], ids=["exact", "graph"])
 def path(request, monkeypatch) -> str:
     """Both ways to the nearest chunks, whatever their number."""
-    monkeypatch.setattr(search_module, "_EXACT_UP_TO", request.param)
+    monkeypatch.setattr(search_module, "EXACT_UP_TO", request.param)
     return "graph" if request.param == 0 else "exact"
 
 
@@ -63,10 +65,11 @@ def test_many_hits_are_found_through_the_graph(library: Library):
 
 def plan(library: Library, name: str, **where: object) -> str:
     values = {
-        "tenant": "acme", "repository": None, "source_type": None, "language": None, "path_prefix": None, "k": 10,
+        "tenant": "acme", "repository": None, "source_type": None, "language": None, "path_prefix": None, "limit": 10,
+        "metadata": None, "updated_from": None, "updated_to": None,
         "query": HalfVector(library.vectors[0]),
     } | where  # fmt: skip
-    statement = search_module._on(library.space, name).as_string(library.connection)
+    statement = vector_leg.statement(name, library.space).as_string(library.connection)
     with library.connection.transaction():
         library.connection.execute(queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40"})
         row = library.connection.execute(f"EXPLAIN (FORMAT JSON) {statement}", values).fetchone()
@@ -88,14 +91,15 @@ def test_the_exact_query_leaves_the_graph_alone(library: Library):
 
 
 def test_vectors_written_after_the_graph_was_built_are_found_through_it(library: Library, monkeypatch):
-    monkeypatch.setattr(search_module, "_EXACT_UP_TO", 0)
+    monkeypatch.setattr(search_module, "EXACT_UP_TO", 0)
     far = -library.vectors.mean(axis=0)
     with library.connection.transaction(force_rollback=True):
         store_vectors(library.connection, library.space, {"late": far})
         write(library.connection, entry("late.md", "late"))
-        statement = search_module._on(library.space, "graph")
+        statement = vector_leg.statement("graph", library.space)
         values = {
-            "tenant": "acme", "repository": None, "source_type": None, "language": None, "path_prefix": None, "k": 1,
+            "tenant": "acme", "repository": None, "source_type": None, "language": None, "path_prefix": None,
+            "limit": 1, "metadata": None, "updated_from": None, "updated_to": None,
             "query": HalfVector(far),
         }  # fmt: skip
         row = library.connection.execute(statement, values).fetchone()
@@ -108,15 +112,16 @@ def test_a_chunk_that_disappears_during_a_search_does_not_break_it(database):
         store_vectors(writing, space, {"one": np.eye(8)[0]})
         write(writing, entry("a.md", "one"))
 
-        found = search_module._nearest
+        found = search_module.nearest
 
-        def then_delete(*args):
-            hits = found(*args)
+        def then_delete(*args, **kwargs):
+            hits = found(*args, **kwargs)
             write(writing, entry("a.md", deleted=True, at=2))
             return hits
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(search_module, "_nearest", then_delete)
+            patch.setattr(search_module, "nearest", then_delete)
             query = SearchQuery(text="q", tenant="acme")
-            hits = search(reading, query, space=space, embed_query=lambda _: np.eye(8, dtype=np.float32)[0])
+            vector = np.eye(8, dtype=np.float32)[0]
+            hits = search(reading, query, space=space, vector=vector, settings=Retrieval())
         assert [hit.text for hit in hits] == ["one"]

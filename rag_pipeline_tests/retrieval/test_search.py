@@ -6,6 +6,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from rag_pipeline.embedding import Embedder
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import activate
@@ -13,6 +14,7 @@ from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.retrieval.search import search
+from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.knowledge import entry, moment, space_of, store_vectors, write
 
 WORDS = ["install", "deploy", "monitor", "secure"]
@@ -39,8 +41,8 @@ def fill(connection: Connection, *entries, tenant: str = "acme") -> EmbeddingSpa
 
 
 def ask(connection: Connection, space: EmbeddingSpace, text: str, **where) -> list[SearchHit]:
-    query = SearchQuery(text=text, **({"tenant": "acme"} | where))
-    return search(connection, query, space=space, embed_query=vector_of)
+    query = SearchQuery(text=text, **({"tenant": "acme", "legs": "vector"} | where))
+    return search(connection, query, space=space, vector=vector_of(text), settings=Retrieval())
 
 
 def test_a_hit_can_be_cited(connection):
@@ -131,12 +133,15 @@ def test_a_deleted_document_is_not_found(connection):
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused_before_the_model_is_asked(connection, changed, said):
-    def embed(_: str) -> np.ndarray:
+    def embedder(_: EmbeddingSpace) -> Embedder:
         raise AssertionError("the model was asked")
 
     query = SearchQuery(**({"text": "install", "tenant": "acme"} | changed))
+    activate(connection, space_of(connection))
     with pytest.raises(ConfigError, match=said):
-        search(connection, query, space=space_of(connection), embed_query=embed)
+        Retriever(connection, embedder_of=embedder).search(query)
+    with pytest.raises(ConfigError, match=said):
+        search(connection, query, space=None, vector=None, settings=Retrieval())
 
 
 @pytest.mark.parametrize("field", ["tenant", "repository", "source_type", "language", "path_prefix", "scopes"])
@@ -174,9 +179,8 @@ def test_the_connection_is_itself_again_after_a_search_and_after_an_error(connec
     ask(connection, space, "install", scopes=("user:ada",))
     assert who() == before
     with pytest.raises(psycopg.errors.DataException):
-        search(
-            connection, SearchQuery(text="x", tenant="acme"), space=space, embed_query=lambda _: np.ones(5, np.float32)
-        )
+        query = SearchQuery(text="x", tenant="acme")
+        search(connection, query, space=space, vector=np.ones(5, np.float32), settings=Retrieval())
     assert who() == before
     assert len(ask(connection, space, "install")) == 1
     # And it may write again.
@@ -216,8 +220,11 @@ def test_a_retriever_refuses_vectors_of_another_recipe(connection):
     space, embedder = fill(connection, entry("a.md", "install")), FakeEmbedder()
     activate(connection, space)
     embedder.recipe = "text/v2"
+    retriever = Retriever(connection, embedder_of=lambda _: embedder)  # type: ignore[arg-type,return-value]
     with pytest.raises(ConfigError, match=r"embedded with recipe 'text/v1', this code uses 'text/v2'"):
-        Retriever(connection, embedder_of=lambda _: embedder).search(  # type: ignore[arg-type,return-value]
-            SearchQuery(text="install", tenant="acme")
-        )
+        retriever.search(SearchQuery(text="install", tenant="acme", legs="vector"))
     assert embedder.closed == 1
+    # The words are still there.
+    found = retriever.find(SearchQuery(text="install", tenant="acme"))
+    assert [hit.text for hit in found.hits] == ["install"]
+    assert found.degraded.startswith("searched by words alone: the index was embedded with recipe")

@@ -15,6 +15,7 @@ from rag_pipeline.model import EmbeddingSpace, text_hash
 from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
+from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
 ALIKE = ["the password policy", "how to deploy", "who is on call"]
@@ -94,11 +95,11 @@ def test_every_table_has_row_level_security_and_the_reader_few_rights(connection
 
 @pytest.mark.parametrize("exact_up_to", [10_000, 0])
 def test_a_search_never_returns_another_tenants_chunk(connection, space, exact_up_to, monkeypatch):
-    monkeypatch.setattr(search_module, "_EXACT_UP_TO", exact_up_to)
+    monkeypatch.setattr(search_module, "EXACT_UP_TO", exact_up_to)
     own = {row[0] for row in connection.execute("SELECT chunk_id FROM rag.chunks WHERE tenant_id = 'globex'")}
     for axis in range(3):
-        query = SearchQuery(text="q", tenant="globex", k=200)
-        hits = search(connection, query, space=space, embed_query=lambda _, axis=axis: AXIS[axis])
+        query = SearchQuery(text="q", legs="vector", tenant="globex", k=200)
+        hits = search(connection, query, space=space, vector=AXIS[axis], settings=Retrieval())
         assert {hit.chunk_id for hit in hits} == own
         assert hits[0].text == ALIKE[axis]
 
@@ -107,8 +108,8 @@ def test_scoped_rows_are_seen_only_by_who_names_their_scope(connection, space):
     scope_documents(connection, n0="user:ada", n1="visitor:7")
 
     def found(*scopes: str) -> list[str]:
-        query = SearchQuery(text="q", tenant="acme", k=200, scopes=scopes)
-        hits = search(connection, query, space=space, embed_query=lambda _: AXIS[0])
+        query = SearchQuery(text="q", legs="vector", tenant="acme", k=200, scopes=scopes)
+        hits = search(connection, query, space=space, vector=AXIS[0], settings=Retrieval())
         return sorted({hit.source_id[-4] for hit in hits})
 
     assert found() == ["2", "3"]
@@ -122,11 +123,11 @@ def test_scoped_rows_are_seen_only_by_who_names_their_scope(connection, space):
 def test_a_scope_with_every_metacharacter_is_still_one_name(connection, space):
     odd = "user:{a,\"b\\c}' NULL 🎉"
     scope_documents(connection, n0=odd)
-    query = SearchQuery(text="q", tenant="acme", k=200, scopes=(odd,))
-    assert len(search(connection, query, space=space, embed_query=lambda _: AXIS[0])) == 12
+    query = SearchQuery(text="q", legs="vector", tenant="acme", k=200, scopes=(odd,))
+    assert len(search(connection, query, space=space, vector=AXIS[0], settings=Retrieval())) == 12
 
 
 def test_a_scope_of_another_tenant_opens_nothing(connection, space):
     scope_documents(connection, n0="user:ada")
-    query = SearchQuery(text="q", tenant="globex", k=200, scopes=("user:ada",))
-    assert len(search(connection, query, space=space, embed_query=lambda _: AXIS[0])) == 12
+    query = SearchQuery(text="q", legs="vector", tenant="globex", k=200, scopes=("user:ada",))
+    assert len(search(connection, query, space=space, vector=AXIS[0], settings=Retrieval())) == 12

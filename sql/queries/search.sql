@@ -4,59 +4,91 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 
 -- name: enter
 -- Everything below runs as the reader, who owns nothing and sees one tenant; all of it ends with the transaction.
+-- Custom plans: which filters are set decides what is fast.
 SELECT set_config('role', 'rag_reader', true),
        set_config('rag.tenant_id', %(tenant)s, true),
        set_config('rag.scopes', %(scopes)s::text[]::text, true),
+       set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', %(ef_search)s, true);
 
--- name: count_matching
-SELECT count(*) FROM (
-    SELECT FROM rag.chunks AS c
-    JOIN rag.documents AS d ON d.document_id = c.document_id
-    WHERE c.tenant_id = %(tenant)s
+-- name: matching
+-- The filters of a query: a condition on chunks c and documents d, put into the statements that name it.
+c.tenant_id = %(tenant)s
       AND (%(repository)s::text IS NULL OR d.repository = %(repository)s)
       AND (%(source_type)s::text IS NULL OR d.source_type = %(source_type)s)
       AND (%(language)s::text IS NULL OR d.language = %(language)s)
       AND (%(path_prefix)s::text IS NULL OR starts_with(d.path, %(path_prefix)s))
+      AND (%(metadata)s::jsonb IS NULL OR d.metadata @> %(metadata)s)
+      AND (%(updated_from)s::date IS NULL OR d.source_updated_at >= %(updated_from)s::date AT TIME ZONE 'UTC')
+      AND (%(updated_to)s::date IS NULL OR d.source_updated_at < (%(updated_to)s::date + 1) AT TIME ZONE 'UTC')
+
+-- name: matching_numbers
+-- The first of the chunks that match, as int64 (big endian), ascending.
+SELECT coalesce(string_agg(int8send(number), ''::bytea ORDER BY number), ''::bytea) FROM (
+    SELECT c.number FROM rag.chunks AS c
+    JOIN rag.documents AS d ON d.document_id = c.document_id
+    WHERE {matching}
     LIMIT %(enough)s
 ) AS matching;
+
+-- name: which_match
+SELECT c.number FROM rag.chunks AS c
+JOIN rag.documents AS d ON d.document_id = c.document_id
+WHERE c.number = ANY (%(numbers)s) AND {matching};
 
 -- name: exact
 -- MATERIALIZED keeps the planner from walking the graph for a handful of rows.
 WITH matching AS MATERIALIZED (
-    SELECT c.chunk_id, c.text_hash
+    SELECT c.number, c.text_hash
     FROM rag.chunks AS c
     JOIN rag.documents AS d ON d.document_id = c.document_id
-    WHERE c.tenant_id = %(tenant)s
-      AND (%(repository)s::text IS NULL OR d.repository = %(repository)s)
-      AND (%(source_type)s::text IS NULL OR d.source_type = %(source_type)s)
-      AND (%(language)s::text IS NULL OR d.language = %(language)s)
-      AND (%(path_prefix)s::text IS NULL OR starts_with(d.path, %(path_prefix)s))
+    WHERE {matching}
 )
-SELECT m.chunk_id, v.embedding <=> %(query)s AS distance
+SELECT m.number, v.embedding <=> %(query)s AS distance
 FROM matching AS m
 JOIN rag.{vectors} AS v ON v.text_hash = m.text_hash AND v.tenant_id = %(tenant)s
-ORDER BY distance, m.chunk_id
-LIMIT %(k)s;
+ORDER BY distance, m.number
+LIMIT %(limit)s;
 
 -- name: graph
-SELECT c.chunk_id, v.embedding <=> %(query)s AS distance
+SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.{vectors} AS v
 JOIN rag.chunks AS c ON c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id
 JOIN rag.documents AS d ON d.document_id = c.document_id
-WHERE v.tenant_id = %(tenant)s
-  AND (%(repository)s::text IS NULL OR d.repository = %(repository)s)
-  AND (%(source_type)s::text IS NULL OR d.source_type = %(source_type)s)
-  AND (%(language)s::text IS NULL OR d.language = %(language)s)
-  AND (%(path_prefix)s::text IS NULL OR starts_with(d.path, %(path_prefix)s))
+WHERE v.tenant_id = %(tenant)s AND {matching}
 ORDER BY v.embedding <=> %(query)s
-LIMIT %(k)s;
+LIMIT %(limit)s;
+
+-- name: graph_everywhere
+-- Without filters, no document has to be looked at.
+SELECT c.number, v.embedding <=> %(query)s AS distance
+FROM rag.{vectors} AS v
+JOIN rag.chunks AS c ON c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id
+WHERE v.tenant_id = %(tenant)s
+ORDER BY v.embedding <=> %(query)s
+LIMIT %(limit)s;
+
+-- name: distances
+SELECT c.number, v.embedding <=> %(query)s AS distance
+FROM rag.chunks AS c
+JOIN rag.{vectors} AS v ON v.text_hash = c.text_hash AND v.tenant_id = c.tenant_id
+WHERE c.number = ANY (%(numbers)s) AND c.tenant_id = %(tenant)s;
+
+-- name: vectors
+SELECT c.chunk_id, v.embedding
+FROM rag.chunks AS c
+JOIN rag.{vectors} AS v ON v.text_hash = c.text_hash AND v.tenant_id = c.tenant_id
+WHERE c.chunk_id = ANY (%(chunks)s) AND c.tenant_id = %(tenant)s;
+
+-- name: places
+SELECT chunk_id, position, start_char, end_char FROM rag.chunks
+WHERE chunk_id = ANY (%(chunks)s) AND tenant_id = %(tenant)s;
 
 -- name: hits
-SELECT c.chunk_id, c.document_id, d.title, c.text, d.url, d.anchor, d.path, d.repository, d.source_type, d.source_id,
-       d.language, c.heading_path, c.start_line, c.end_line, d.source_updated_at, c.tokens,
+SELECT c.number, c.chunk_id, c.document_id, d.title, c.text, d.url, d.anchor, d.path, d.repository, d.source_type,
+       d.source_id, d.language, c.heading_path, c.start_line, c.end_line, d.source_updated_at, c.tokens,
        c.anchor AS chunk_anchor, d.metadata ->> 'reference' AS reference
 FROM rag.chunks AS c
 JOIN rag.documents AS d ON d.document_id = c.document_id
-WHERE c.chunk_id = ANY (%(ids)s);
+WHERE c.number = ANY (%(numbers)s) AND c.tenant_id = %(tenant)s;

@@ -3,6 +3,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_documents (LIKE rag.documents) ON 
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunks (LIKE rag.chunks) ON COMMIT DELETE ROWS;
 ALTER TABLE incoming_chunks DROP COLUMN IF EXISTS number;
 CREATE TEMPORARY TABLE IF NOT EXISTS accepted (document_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS reworded (chunk_id uuid PRIMARY KEY) ON COMMIT DELETE ROWS;
 
 -- name: existing
 SELECT document_id, as_of, observed_at, state_hash
@@ -18,7 +19,7 @@ COPY incoming_documents (
 -- name: copy_chunks
 COPY incoming_chunks (
     chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
-    start_char, end_char, start_line, end_line, tokens, anchor
+    start_char, end_char, start_line, end_line, tokens, anchor, lead
 ) FROM STDIN (FORMAT binary);
 
 -- name: upsert_documents
@@ -49,6 +50,29 @@ WITH written AS (
 )
 INSERT INTO accepted SELECT document_id FROM written;
 
+-- name: find_reworded
+-- Chunks that are new to the lexical leg, or that it sees otherwise than before.
+INSERT INTO reworded
+SELECT incoming.chunk_id
+FROM incoming_chunks AS incoming
+JOIN accepted ON accepted.document_id = incoming.document_id
+LEFT JOIN rag.chunks AS present ON present.chunk_id = incoming.chunk_id
+WHERE present.chunk_id IS NULL OR (present.scope, present.lead) IS DISTINCT FROM (incoming.scope, incoming.lead);
+
+-- name: unworded
+-- What the lexical leg must forget: chunks that go, and the former state of those that it shall see otherwise. Their
+-- documents are locked by now, so nobody else changes them.
+SELECT present.tenant_id, present.scope, present.number, present.lead, present.text
+FROM rag.chunks AS present
+JOIN accepted ON accepted.document_id = present.document_id
+WHERE NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id)
+   OR EXISTS (SELECT FROM reworded WHERE reworded.chunk_id = present.chunk_id);
+
+-- name: reworded
+SELECT c.tenant_id, c.scope, c.number, c.lead, c.text
+FROM rag.chunks AS c
+JOIN reworded ON reworded.chunk_id = c.chunk_id;
+
 -- name: delete_chunks
 DELETE FROM rag.chunks AS present
 USING accepted
@@ -58,11 +82,11 @@ WHERE present.document_id = accepted.document_id
 -- name: upsert_chunks
 INSERT INTO rag.chunks AS present (
     chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
-    start_char, end_char, start_line, end_line, tokens, anchor
+    start_char, end_char, start_line, end_line, tokens, anchor, lead
 )
 SELECT incoming.chunk_id, incoming.document_id, incoming.tenant_id, incoming.scope, incoming.position, incoming.text,
        incoming.text_hash, incoming.heading_path, incoming.start_char, incoming.end_char, incoming.start_line,
-       incoming.end_line, incoming.tokens, incoming.anchor
+       incoming.end_line, incoming.tokens, incoming.anchor, incoming.lead
 FROM incoming_chunks AS incoming
 JOIN accepted ON accepted.document_id = incoming.document_id
 ORDER BY incoming.chunk_id
@@ -75,9 +99,12 @@ ON CONFLICT (chunk_id) DO UPDATE SET
     start_line = excluded.start_line,
     end_line = excluded.end_line,
     tokens = excluded.tokens,
-    anchor = excluded.anchor
+    anchor = excluded.anchor,
+    lead = excluded.lead,
+    number = CASE WHEN (present.scope, present.lead) IS DISTINCT FROM (excluded.scope, excluded.lead)
+                  THEN excluded.number ELSE present.number END
 WHERE (present.scope, present.position, present.heading_path, present.start_char, present.end_char,
-       present.start_line, present.end_line, present.tokens, present.anchor)
+       present.start_line, present.end_line, present.tokens, present.anchor, present.lead)
    IS DISTINCT FROM
       (excluded.scope, excluded.position, excluded.heading_path, excluded.start_char, excluded.end_char,
-       excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor);
+       excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor, excluded.lead);

@@ -14,7 +14,7 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.compare import ablation
 from rag_pipeline.evaluation.indexed import Outcome, evaluate_index, labels_to_ask
 from rag_pipeline.evaluation.measures import HEADLINE
-from rag_pipeline.evaluation.remembering import search_of
+from rag_pipeline.evaluation.remembering import open_search
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.settings import Settings
@@ -66,14 +66,14 @@ def _evaluate(
         sets = labels_to_ask(connection, settings.evaluation, base=settings.base, tenant=tenant)
         embedder = pipeline.embedder_of(space)
         try:
-            search = search_of(connection, embedder)
-            return space, [
-                evaluate_index(
-                    connection, labels, search, tenant=tenant, space=space, settings=settings.evaluation,
-                    now=pipeline.clock(), progress=pipeline.progress(context),
-                )
-                for labels in sets
-            ]  # fmt: skip
+            with open_search(connection, embedder, settings=settings, environ=pipeline.environ) as search:
+                return space, [
+                    evaluate_index(
+                        connection, labels, search, tenant=tenant, space=space, settings=settings.evaluation,
+                        now=pipeline.clock(), progress=pipeline.progress(context),
+                    )
+                    for labels in sets
+                ]  # fmt: skip
         finally:
             embedder.close()
 

@@ -24,9 +24,9 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
         backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
         owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
         description=(
-            "The searchable index in PostgreSQL (schema rag): documents, chunks and vectors with an HNSW graph. Newer "
-            "wins, deletions arrive as tombstones, a document and its chunks change together, and the same state "
-            "again writes nothing."
+            "The searchable index in PostgreSQL (schema rag): documents, chunks, postings for exact BM25, and vectors "
+            "with an HNSW graph. Newer wins, deletions arrive as tombstones, a document and its chunks change "
+            "together, and the same state again writes nothing."
         ),
     )  # fmt: skip
     def knowledge_index(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
@@ -79,6 +79,10 @@ def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace
         "documents_superseded": dg.MetadataValue.int(written.superseded),
         "unchanged_parts": dg.MetadataValue.int(report.fresh),
         "graph": dg.MetadataValue.text("built in this run" if report.graph_built else "kept up row by row"),
+        "postings": dg.MetadataValue.text(
+            "all written again" if report.postings_rebuilt else "written with their chunks"
+        ),
+        "segments_merged": dg.MetadataValue.int(report.segments_merged),
         "embedding_space": dg.MetadataValue.text(f"{space.space_id}: {space.model}"),
         "index_holds": table(
             ("tenant", "repository", "source type", "documents", "chunks", "tombstones", "newest change (UTC)"), held

@@ -1,0 +1,184 @@
+"""BM25 as Lucene computes it, and the best chunks of some postings without scoring all of them.
+
+The score of a chunk is the sum over the question's terms of `idf * f / (f + k1 * (1 - b + b * length / mean length))`
+with `idf = ln(1 + (chunks - holding + 0.5) / (holding + 0.5))` (Robertson and Zaragoza 2009; as in Lucene since 8.0
+without the constant factor `k1 + 1`, which changes no order).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_pipeline.lexical.postings import Entries
+
+Numbers: TypeAlias = NDArray[np.uint32]
+Scores: TypeAlias = NDArray[np.float64]
+
+_DENSE_SPAN: Final = 16_000_000
+"""Up to so many numbers from the first to the last, an array with a place for each is faster than sorting."""
+_WORTH_SKIPPING: Final = 4_000
+"""Shorter postings are scored rather than thought about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """Of all chunks that the asker may see."""
+
+    chunks: int
+    terms: int
+    """In all of them together."""
+
+    @property
+    def mean_length(self) -> float:
+        """Terms per chunk; 1 when there is nothing to find."""
+        return self.terms / self.chunks if self.chunks and self.terms else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """Of the formula."""
+
+    k1: float = 1.5
+    b: float = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A term of the question, with the living chunks that hold it."""
+
+    text: str
+    holding: int
+    """How many chunks hold it."""
+    weight: float
+    """Its factor in the sum, above 0."""
+    entries: Entries
+    """By number, ascending."""
+
+    def idf(self, statistics: Statistics) -> float:
+        """How much the term says, from 0."""
+        return math.log(1 + (statistics.chunks - self.holding + 0.5) / (self.holding + 0.5))
+
+
+class Ranking:
+    """Scores chunks for one question."""
+
+    def __init__(self, terms: Sequence[Term], statistics: Statistics, parameters: Parameters) -> None:
+        self.statistics = statistics
+        self._parameters = parameters
+        # The rarest first: what has none of them can hardly be among the best.
+        weighted = [(term.weight * term.idf(statistics), term) for term in terms if term.holding > 0]
+        weighted.sort(key=lambda pair: (-pair[0], pair[1].text))
+        self.terms = [term for _, term in weighted]
+        self.weights = [weight for weight, _ in weighted]
+
+    def scores(self, numbers: Numbers) -> Scores:
+        """The scores of these chunks, in their order; 0 for one that holds no term."""
+        total = np.zeros(len(numbers))
+        for weight, term in zip(self.weights, self.terms, strict=True):
+            self._add(total, numbers, weight, term)
+        return total
+
+    def matches(self, number: int) -> list[str]:
+        """The terms that a chunk holds, those that say the most first."""
+        found = []
+        for term in self.terms:
+            at = int(np.searchsorted(term.entries["number"], number))
+            if at < len(term.entries) and term.entries["number"][at] == number:
+                found.append(term.text)
+        return found
+
+    def best(self, limit: int) -> list[tuple[int, float]]:
+        """The `limit` chunks with the highest scores and their scores, best first; equal ones by number.
+
+        Exact, though not everything is scored (Turtle and Flood 1995, MaxScore): once the terms that are left could not
+        lift a chunk that holds none of the others among the best, only chunks that are known already are looked up.
+        """
+        if not self.terms or limit < 1:
+            return []
+        essential = 0
+        numbers, total = np.empty(0, dtype=np.uint32), np.empty(0)
+        while essential < len(self.terms):
+            size = self._batch(essential)
+            numbers, total = self._with_terms(numbers, total, essential, essential + size)
+            essential += size
+            rest = sum(self.weights[essential:])
+            if len(total) >= limit and rest < _nth_best(total, limit):
+                break
+        for at in range(essential, len(self.terms)):
+            rest = sum(self.weights[at:])
+            if len(total) > limit:
+                kept = total + rest >= _nth_best(total, limit)
+                numbers, total = numbers[kept], total[kept]
+            self._add(total, numbers, self.weights[at], self.terms[at])
+        return _first(numbers, total, limit)
+
+    def _batch(self, start: int) -> int:
+        """How many terms to score at once before looking whether the rest can be skipped."""
+        size = 0
+        for term in self.terms[start:]:
+            if size and len(term.entries) > _WORTH_SKIPPING:
+                break
+            size += 1
+        return size
+
+    def _with_terms(self, numbers: Numbers, total: Scores, start: int, end: int) -> tuple[Numbers, Scores]:
+        """The chunks and those that hold the terms from `start` to `end`, with what these add."""
+        terms = self.terms[start:end]
+        lists = [term.entries["number"] for term in terms]
+        parts = [part for part in (numbers, *lists) if len(part)]
+        if not parts:
+            return numbers, total
+        first = int(min(part[0] for part in parts))
+        span = int(max(part[-1] for part in parts)) - first + 1
+        if span > max(_DENSE_SPAN, 64 * sum(map(len, parts))):
+            return self._with_terms_sorted(numbers, total, start, end)
+        places = np.zeros(span)
+        places[numbers - first] = total
+        for weight, term, held in zip(self.weights[start:end], terms, lists, strict=True):
+            places[held - first] += weight * self._saturation(term.entries)
+        found = np.flatnonzero(places)
+        return (found + first).astype(np.uint32), places[found]
+
+    def _with_terms_sorted(self, numbers: Numbers, total: Scores, start: int, end: int) -> tuple[Numbers, Scores]:
+        merged = np.unique(np.concatenate([numbers, *(term.entries["number"] for term in self.terms[start:end])]))
+        scores = np.zeros(len(merged))
+        scores[np.searchsorted(merged, numbers)] = total
+        for weight, term in zip(self.weights[start:end], self.terms[start:end], strict=True):
+            scores[np.searchsorted(merged, term.entries["number"])] += weight * self._saturation(term.entries)
+        return merged, scores
+
+    def _add(self, total: Scores, numbers: Numbers, weight: float, term: Term) -> None:
+        """Add what a term gives to these chunks."""
+        held = term.entries["number"]
+        if not len(held) or not len(numbers):
+            return
+        at = np.minimum(np.searchsorted(held, numbers), len(held) - 1)
+        holds = held[at] == numbers
+        total[holds] += weight * self._saturation(term.entries[at[holds]])
+
+    def _saturation(self, entries: Entries) -> Scores:
+        """How much of a term's weight each entry earns, 0 to 1."""
+        k1, b = self._parameters.k1, self._parameters.b
+        occurrences = entries["occurrences"].astype(np.float64)
+        norm = k1 * (1 - b) + (k1 * b / self.statistics.mean_length) * entries["length"]
+        saturation: Scores = occurrences / (occurrences + norm)
+        return saturation
+
+
+def _nth_best(scores: Scores, n: int) -> float:
+    return float(np.partition(scores, len(scores) - n)[len(scores) - n])
+
+
+def _first(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    if len(scores) > limit:
+        # All that are as good as the last one stay, so that equal ones are ordered by number alone.
+        kept = scores >= _nth_best(scores, limit)
+        numbers, scores = numbers[kept], scores[kept]
+    order = np.lexsort((numbers, -scores))[:limit]
+    return [(int(numbers[at]), float(scores[at])) for at in order]

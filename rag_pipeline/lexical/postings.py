@@ -1,0 +1,130 @@
+"""Chunks to postings and postings to bytes: a segment, which holds what one batch of changes added and took away.
+
+Segments are never edited. Taking a chunk away writes its number and, per term, how often it is gone; so the counts of
+what is alive are sums over segments, and merging segments is adding them up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_pipeline.lexical.analyzer import count_terms
+
+ENTRY: Final = np.dtype([("number", "<u4"), ("occurrences", "<u2"), ("length", "<u2")])
+"""A chunk that holds a term: its number, how often it holds it, and its length in terms."""
+Entries: TypeAlias = NDArray[np.void]
+"""Of dtype `ENTRY`, by number, ascending."""
+MEMBER: Final = np.dtype([("number", "<u4"), ("length", "<u2")])
+"""A chunk that a segment adds or takes away: its number, and its length in terms."""
+Members: TypeAlias = NDArray[np.void]
+"""Of dtype `MEMBER`, by number, ascending."""
+_MOST: Final = 65_535
+"""No more occurrences and no greater length are told apart: no model embeds a chunk of so many words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """What a segment says of one term."""
+
+    removed: int = 0
+    """How many of the chunks that the segment takes away hold it."""
+    entries: bytes = b""
+    """Of the chunks that the segment adds; see `ENTRY`."""
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks the segment adds that hold it."""
+        return len(self.entries) // ENTRY.itemsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One batch of changes to the chunks of one tenant and scope."""
+
+    added: Members
+    removed: Members
+    postings: Mapping[str, Posting]
+
+
+def make_segment(added: Sequence[tuple[int, str]], removed: Sequence[tuple[int, str]] = ()) -> Segment:
+    """The segment of chunks, each a number and the text that the lexical leg sees of it."""
+    gone: Counter[str] = Counter()
+    lengths = []
+    for _, text in removed:
+        counts = count_terms(text)
+        lengths.append(counts.total())
+        gone.update(counts.keys())
+    entries, members = _entries(sorted(added))
+    return Segment(
+        added=members,
+        removed=np.sort(_members([number for number, _ in removed], lengths), order="number"),
+        postings={
+            term: Posting(removed=gone.get(term, 0), entries=entries.get(term, b""))
+            for term in sorted(entries.keys() | gone.keys())
+        },
+    )
+
+
+def _members(numbers: Sequence[int], lengths: Sequence[int]) -> Members:
+    members = np.empty(len(numbers), dtype=MEMBER)
+    members["number"] = numbers
+    members["length"] = [min(length, _MOST) for length in lengths]
+    return members
+
+
+def _entries(added: Sequence[tuple[int, str]]) -> tuple[dict[str, bytes], Members]:
+    """The entries of each term as bytes, and the chunks with their lengths."""
+    vocabulary: dict[str, int] = {}
+    ids: list[int] = []
+    occurrences: list[int] = []
+    lengths, distinct = [], []
+    for _, text in added:
+        counts = count_terms(text)
+        ids.extend(vocabulary.setdefault(term, len(vocabulary)) for term in counts)
+        occurrences.extend(counts.values())
+        lengths.append(counts.total())
+        distinct.append(len(counts))
+    members = _members([number for number, _ in added], lengths)
+    table = np.empty(len(ids), dtype=ENTRY)
+    table["number"] = np.repeat(members["number"], distinct)
+    table["length"] = np.repeat(members["length"], distinct)
+    table["occurrences"] = np.minimum(np.array(occurrences, dtype=np.int64), _MOST)
+    id_of = np.array(ids, dtype=np.int64)
+    order = np.argsort(id_of, kind="stable")  # within a term, numbers stay ascending
+    content = table[order].tobytes()
+    ends = (np.cumsum(np.bincount(id_of, minlength=len(vocabulary))) * ENTRY.itemsize).tolist()
+    found = {term: content[start:end] for term, (start, end) in zip(vocabulary, pairwise([0, *ends]), strict=True)}
+    return found, members
+
+
+def read_entries(parts: Sequence[bytes], *, removed: NDArray[np.uint32]) -> Entries:
+    """What several segments hold of one term, without the chunks that are gone (`removed`, ascending)."""
+    entries = np.frombuffer(b"".join(parts), dtype=ENTRY)
+    if len(removed) and len(entries):
+        entries = entries[~among(entries["number"], removed)]
+    numbers = entries["number"]
+    if len(parts) > 1 and len(numbers) > 1 and np.any(numbers[1:] < numbers[:-1]):
+        entries = entries[np.argsort(numbers, kind="stable")]
+    return entries
+
+
+def read_members(parts: Iterable[bytes]) -> Members:
+    """What several segments add, or take away."""
+    members = np.frombuffer(b"".join(parts), dtype=MEMBER)
+    return members[np.argsort(members["number"], kind="stable")]
+
+
+def among(numbers: NDArray[np.uint32], wanted: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which numbers are among the wanted ones, which are ascending."""
+    if not len(wanted):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)
+    found: NDArray[np.bool_] = wanted[at] == numbers
+    return found

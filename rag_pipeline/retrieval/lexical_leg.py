@@ -1,0 +1,73 @@
+"""The lexical leg over our own postings: reads what the question's terms need, and lets BM25 rank it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Statistics, Term
+from rag_pipeline.lexical.postings import Entries, read_entries, read_members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleSegments:
+    """The segments of one tenant that the asker may see, as a transaction sees them."""
+
+    ids: Sequence[int]
+    statistics: Statistics
+    removed: Numbers
+    """Chunks that are gone though some segment still holds them, ascending."""
+
+
+def visible_segments(connection: Connection, *, tenant: str, scopes: Sequence[str]) -> VisibleSegments:
+    """Read inside the transaction of a search, as the reader."""
+    with connection.cursor(binary=True) as cursor:
+        values = {"tenant": tenant, "scopes": list(scopes)}
+        rows = cursor.execute(queries("segments")["visible"], values).fetchall()
+    return VisibleSegments(
+        ids=[row[0] for row in rows],
+        statistics=Statistics(chunks=sum(row[1] - row[3] for row in rows), terms=sum(row[2] - row[4] for row in rows)),
+        removed=read_members(row[5] for row in rows)["number"],
+    )
+
+
+def lexical_ranking(
+    connection: Connection,
+    asked: Mapping[str, float],
+    *,
+    segments: VisibleSegments,
+    parameters: Parameters,
+    allowed: Numbers | None = None,
+) -> Ranking:
+    """BM25 of weighted terms over these segments; `allowed` (ascending): only these chunks are ranked.
+
+    How rare a term is does not depend on `allowed`, but on all that the asker may see.
+    """
+    values = {"segments": list(segments.ids), "terms": list(asked)}
+    with connection.cursor(binary=True) as cursor:
+        holding = {
+            term: added - removed for term, added, removed in cursor.execute(queries("segments")["holding"], values)
+        }
+        parts: defaultdict[str, list[bytes]] = defaultdict(list)
+        for term, entries in cursor.execute(queries("segments")["entries"], values):
+            parts[term].append(entries)
+    terms = [
+        Term(text=term, holding=held, weight=asked[term],
+             entries=_only(read_entries(parts[term], removed=segments.removed), allowed))
+        for term, held in holding.items()
+    ]  # fmt: skip
+    return Ranking(terms, segments.statistics, parameters)
+
+
+def _only(entries: Entries, allowed: Numbers | None) -> Entries:
+    if allowed is None or not len(entries):
+        return entries
+    # There are few that are allowed, and many entries.
+    at = np.minimum(np.searchsorted(entries["number"], allowed), len(entries) - 1)
+    found: Entries = entries[at[entries["number"][at] == allowed]]
+    return found

@@ -1,0 +1,31 @@
+"""A transaction of the reader, who owns nothing and sees one tenant and the scopes that were named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.sql_files import queries
+
+_LEAST_EF_SEARCH: Final = 40
+_MOST_EF_SEARCH: Final = 1000
+"""pgvector takes no more."""
+
+
+@contextmanager
+def reading(
+    connection: Connection, *, tenant: str, scopes: Sequence[str] = (), neighbours: int = _LEAST_EF_SEARCH
+) -> Iterator[None]:
+    """One state of the index, as this tenant sees it; role and settings end with the transaction, however it ends.
+
+    `neighbours` is how many the graph keeps in sight while it is walked (hnsw.ef_search).
+    """
+    ef_search = str(min(_MOST_EF_SEARCH, max(_LEAST_EF_SEARCH, neighbours)))
+    with connection.transaction():
+        connection.execute(queries("search")["snapshot"])
+        connection.execute(
+            queries("search")["enter"], {"tenant": tenant, "scopes": list(scopes), "ef_search": ef_search}
+        )
+        yield

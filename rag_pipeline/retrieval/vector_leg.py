@@ -1,0 +1,45 @@
+"""The vector leg: the chunks nearest to a question.
+
+Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a graph
+scan that finds fewer than it was asked for is repeated exactly, so that k rows come back whenever k exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from psycopg import sql
+
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.model import EmbeddingSpace
+
+Way = Literal["exact", "graph", "graph_everywhere"]
+
+
+def nearest(
+    connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, *, way: Way
+) -> list[tuple[int, float]]:
+    """Numbers and cosine similarities of the nearest chunks, at most `limit` of the values, best first."""
+    if way != "exact":
+        found = connection.execute(statement(way, space), values).fetchall()
+        if len(found) == values["limit"]:
+            # A relaxed scan returns the right rows only roughly in order.
+            return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
+    return [(row[0], 1.0 - row[1]) for row in connection.execute(statement("exact", space), values)]
+
+
+def similarities(
+    connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, numbers: Sequence[int]
+) -> dict[int, float]:
+    """Cosine similarities of these chunks, as far as they have a vector."""
+    rows = connection.execute(statement("distances", space), {**values, "numbers": list(numbers)})
+    return {row[0]: 1.0 - row[1] for row in rows}
+
+
+def statement(name: str, space: EmbeddingSpace) -> sql.Composed:
+    """A query of `search.sql` with the space's own table and the filters named in it."""
+    return sql.SQL(queries("search")[name]).format(
+        vectors=sql.Identifier(f"vectors_{space.space_id}"), matching=sql.SQL(queries("search")["matching"])
+    )

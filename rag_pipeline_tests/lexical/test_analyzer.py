@@ -1,0 +1,125 @@
+"""Which terms a text is found by."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rag_pipeline.lexical import analyzer
+from rag_pipeline.lexical.analyzer import MAX_TERM_CHARS, count_terms, terms_of
+from rag_pipeline.lexical.questions import FUNCTION_WORD_WEIGHT, weighted_terms
+
+TEXTS = st.text() | st.text(alphabet="abAB01_.-/:'’@+# C東京éß\n", max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Retrieving retrieved retrieval", ["retriev", "retriev", "retriev"]),
+        ("getHTTPResponse", ["gethttprespons", "get", "http", "respons"]),
+        ("max_chunk_tokens", ["max_chunk_token", "max", "chunk", "token"]),
+        ("os.path.join", ["os.path.join", "os", "path", "join"]),
+        ("json.JSONDecoder", ["json.jsondecod", "json", "jsondecod", "json", "decod"]),
+        ("std::vec::Vec", ["std::vec::vec", "std", "vec", "vec"]),
+        ("src/app.py:12", ["src/app.py:12", "src", "app", "py", "12"]),
+        ("--dry-run", ["dry-run", "dri", "run"]),
+        ("__init__ _private", ["__init__", "init", "_privat", "privat"]),
+        ("E1101 sha256sum", ["e1101", "e", "1101", "sha256sum", "sha", "256", "sum"]),
+        ("APIs of userIDs", ["api", "of", "userid", "user", "id"]),
+        ("user@example.org", ["user@example.org", "user", "exampl", "org"]),
+        ("____ --- ::", []),
+    ],
+)
+def test_identifiers_whole_and_in_parts(text: str, terms: list[str]) -> None:
+    assert terms_of(text) == terms
+
+
+@pytest.mark.parametrize("version", ["1.2.3", "v1.2.3", "V1.2.3"])
+def test_versions_are_kept_whole_with_or_without_their_v(version: str) -> None:
+    assert terms_of(f"since {version}.") == ["sinc", "1.2.3"]
+    assert terms_of("2.0.0-rc1 3.13b2") == ["2.0.0-rc1", "3.13b2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("the user's, the users’", ["the", "user", "the", "user"]),
+        ("don't DON’T dont", ["dont", "dont", "dont"]),
+        ("b'raw'", ["b'raw", "b", "raw"]),  # quotes of code are no apostrophes
+        ("f'{x}'s'", ["f", "x", "s"]),
+    ],
+)
+def test_apostrophes(text: str, terms: list[str]) -> None:
+    assert terms_of(text) == terms
+
+
+def test_languages_named_with_signs_and_signs_after_words() -> None:
+    assert terms_of("C++, c#")[::2] == ["c++", "c#"]
+    assert terms_of("count++ issue#12 x+y") == ["count", "issu", "12", "x", "y"]
+
+
+def test_scripts_without_spaces_become_pairs() -> None:
+    assert terms_of("東京都") == ["東京", "京都"]
+    assert terms_of("京 東京のAPIs") == ["京", "東京", "京の", "api"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [("numpy", "NumPy"), ("apis", "API"), ("http response", "HTTPResponse"), ("join", "os.path.join"), ("c", "C++")],
+)
+def test_who_asks_finds_how_others_write_it(asked: str, written: str) -> None:
+    assert set(terms_of(asked)) <= set(terms_of(written))
+
+
+def test_long_tokens_are_cut() -> None:
+    assert {len(term) for term in terms_of("ab" * 500)} == {MAX_TERM_CHARS}
+
+
+@given(TEXTS)
+def test_counts_are_those_of_the_terms(text: str) -> None:
+    assert count_terms(text) == Counter(terms_of(text))
+
+
+@given(TEXTS)
+@example("a'b.c")
+@example("東京.tower大阪")
+def test_every_run_of_letters_and_digits_is_found_by_itself(text: str) -> None:
+    """But for what belongs together: a number inside a version, a letter after an apostrophe."""
+    without = re.sub(r"['’]|\d", " ", text)
+    found = set(terms_of(without))
+    for run in re.findall(r"[^\W_]+", without):
+        asked = terms_of(run)
+        assert asked
+        assert found & set(asked), run
+
+
+@given(TEXTS)
+def test_terms_are_not_empty_and_never_too_long(text: str) -> None:
+    assert all(0 < len(term) <= MAX_TERM_CHARS for term in terms_of(text))
+
+
+def test_memory_of_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzer, "_MAX_REMEMBERED", 10)
+    monkeypatch.setattr(analyzer, "_known", {})
+    text = " ".join(f"word{number}" for number in range(100))
+    assert count_terms(text) == Counter(terms_of(text))
+    assert len(analyzer._known) <= 10
+
+
+def test_small_words_of_a_question_weigh_less() -> None:
+    assert weighted_terms("How does the retry_policy of a retry work?") == {
+        "how": FUNCTION_WORD_WEIGHT,
+        "doe": FUNCTION_WORD_WEIGHT,
+        "the": FUNCTION_WORD_WEIGHT,
+        "retry_polici": 1.0,
+        "retri": 1.0,
+        "polici": 1.0,
+        "of": FUNCTION_WORD_WEIGHT,
+        "a": FUNCTION_WORD_WEIGHT,
+        "work": 1.0,
+    }
+    assert weighted_terms("???") == {}
