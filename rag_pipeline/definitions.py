@@ -14,6 +14,7 @@ from rag_pipeline.defs.assets import (
     raw_git_assets,
     raw_github_assets,
     reconciliation_asset,
+    retrieval_evaluation_asset,
 )
 from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
 from rag_pipeline.defs.partitions import daily_partitions
@@ -41,6 +42,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         embeddings_asset(daily),
         knowledge_index_asset(daily),
         query_asset(settings),
+        retrieval_evaluation_asset(settings),
         reconciliation_asset(),
     ]
     refresh = dg.define_asset_job(

@@ -216,6 +216,37 @@ class EmbeddingSpace:
     """`building`, `active` or `retired`."""
 
 
+Scores = Mapping[str, Mapping[str, float]]
+"""Question id → measure (`nDCG@10`, …) → value, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """How well labelled questions were answered, leg by leg."""
+
+    dataset: str
+    """Names the labels."""
+    labels_hash: str
+    """Of questions and labels: figures for other labels cannot be compared."""
+    per_query: Mapping[str, Scores]
+    """Leg (`lexical`, `vector`, `fused`, `reranked`) → its scores; all legs answered the same questions."""
+
+    @property
+    def queries(self) -> int:
+        """How many questions were asked."""
+        return max((len(scores) for scores in self.per_query.values()), default=0)
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """Leg → measure → mean over the questions."""
+        return {leg: _means(scores) for leg, scores in self.per_query.items()}
+
+
+def _means(scores: Scores) -> dict[str, float]:
+    measures = list(next(iter(scores.values()), {}))
+    return {name: sum(values[name] for values in scores.values()) / len(scores) for name in measures}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegResult:
     """Where one leg of a search saw a chunk."""

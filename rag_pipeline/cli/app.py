@@ -270,6 +270,48 @@ def search(
         print_hits(hits)
 
 
+@app.command("eval", short_help="Measure how well questions are answered.")
+def evaluate(
+    dataset: Annotated[
+        Path | None,
+        typer.Option(help="Folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR's layout) to measure instead."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions of the dataset.")] = None,
+    mine: Annotated[
+        Path | None, typer.Option(help="Write labels mined from closed issues to this file; evaluate nothing.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="Whose knowledge; by default the configured tenant.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Ask labelled questions, and measure the answers of each leg: precision, recall, MRR and nDCG.
+
+    Without --dataset, the labels that [evaluation] names are asked of the index as it is, and the figures are put on
+    record beside those of the times before. With --dataset, the folder's documents are indexed with your settings in a
+    scratch database on the same server, which is dropped at the end; the index is left alone.
+    """
+    from rag_pipeline.cli.evaluation import measure_dataset, measure_index, print_measured, write_mined
+
+    if mine and (dataset or as_json):
+        raise ConfigError("--mine writes labels and evaluates nothing: leave out --dataset and --json")
+    if dataset and tenant:
+        raise ConfigError("--dataset is evaluated in a space of its own: leave out --tenant")
+    if limit and not dataset:
+        raise ConfigError("--limit is for --dataset: figures of some labels cannot be compared with those of all")
+    settings = _settings()
+    if mine:
+        write_mined(settings, mine, tenant=tenant or settings.tenant)
+        return
+    with Watch() as watch:
+        if dataset:
+            measured = [measure_dataset(settings, dataset, limit=limit, watch=watch)]
+        else:
+            measured = measure_index(settings, tenant=tenant or settings.tenant, watch=watch)
+    if as_json:
+        _print_json(measured[0] if dataset else measured)
+    else:
+        print_measured(measured)
+
+
 def main() -> None:
     """The console script: runs a command; an error is one line and a non-zero exit code."""
     debug = "--debug" in sys.argv[1:]

@@ -4,7 +4,7 @@ import base64
 import importlib
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,30 @@ def histogram(title: str, values: Sequence[int], *, unit: str) -> str:
     def draw(axes: "Axes") -> None:
         axes.hist(values, bins=min(40, max(5, len(set(values)))), color=_COLOR)
         axes.set_xlabel(unit)
+
+    return _image(title, draw)
+
+
+def lines_over_time(
+    title: str, series: Mapping[str, Sequence[tuple[datetime, float]]], *, changes: Sequence[datetime] = ()
+) -> str:  # fmt: skip
+    """A line for each name, with a mark for each moment that was measured; values from 0 to 1.
+
+    At `changes` something else was measured than before: a dotted line warns of comparing both sides of it.
+    """
+
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    def draw(axes: "Axes") -> None:
+        for name, points in series.items():
+            axes.plot([at for at, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)  # type: ignore[arg-type]
+        for change in changes:
+            axes.axvline(change, linestyle=":", linewidth=1, color="grey")  # type: ignore[arg-type]
+        locator = AutoDateLocator(minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        axes.set_ylim(0, 1)
+        axes.legend(fontsize=8, loc="lower left", frameon=False, ncols=4)
 
     return _image(title, draw)
 

@@ -21,7 +21,7 @@ from rag_pipeline.model import EmbeddingSpace, Failure
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import known_space
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Found, open_retriever
+from rag_pipeline.retrieval.retriever import Found, embedder_of, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -114,6 +114,10 @@ class Pipeline:
             open_retriever(connection, self.settings, environ=self.environ, make=self.make_embedder) as retriever,
         ):
             return retriever.find(query)
+
+    def embedder_of(self, space: EmbeddingSpace) -> Embedder:
+        """The model that a space was made with; to be closed by whoever asks."""
+        return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

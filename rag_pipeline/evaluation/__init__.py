@@ -1,1 +1,4 @@
-"""Labelled queries to metrics: how good a ranking is, by the field's own measures. Pure; knows no database."""
+"""Labelled questions to metrics: how good the index is at answering, by the field's own measures.
+
+Labels, rankings, measures and comparisons are pure; `corpus` fills a scratch database, `indexed` asks the index.
+"""

@@ -1,15 +1,24 @@
-"""Labelled sets: documents, questions, and which documents answer which question, in the files that BEIR made usual."""
+"""Labelled sets: documents, questions, and which documents answer which question, in the files that BEIR made usual.
+
+A folder with `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (query id,
+document id, grade; a heading above), see Thakur et al. 2021, https://arxiv.org/abs/2104.08663. BEIR's own archives keep
+the last one as `qrels/test.tsv`, which is read too.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_pipeline.errors import ConfigError
+
+_FILES = "a labelled set is a folder with corpus.jsonl, queries.jsonl and qrels.tsv"
+_SAMPLE = 100  # documents that are looked at to tell code from prose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +32,11 @@ class LabelledDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledQuery:
-    """A question, and the ids of the documents that answer it (one at least)."""
+    """A question, and the ids of the documents that answer it (one at least), each with its grade, from 1."""
 
     id: str
     text: str
-    relevant: frozenset[str]
+    relevant: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +49,84 @@ class LabelledSet:
 
 
 def read_labelled_set(folder: Path) -> LabelledSet:
-    """The set in `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` of a folder; questions without an answer are left out.
+    """The documents and questions of a folder; questions without an answer in it are left out.
 
     Raises:
         ConfigError: a file is missing or malformed, or no question has an answer in the corpus.
     """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder: {_FILES}")
     documents = [
         LabelledDocument(id=str(row["_id"]), title=str(row.get("title") or ""), text=str(row["text"]))
         for row in _rows(folder / "corpus.jsonl")
     ]
-    relevant = _relevant(folder / "qrels.tsv", known={document.id for document in documents})
-    queries = [
-        LabelledQuery(id=str(row["_id"]), text=str(row["text"]), relevant=frozenset(relevant[str(row["_id"])]))
-        for row in _rows(folder / "queries.jsonl")
-        if str(row["_id"]) in relevant
-    ]
+    known = {document.id for document in documents}
+    if len(known) < len(documents):
+        raise ConfigError(f"{folder / 'corpus.jsonl'}: two documents have the same `_id`: give each one of its own")
+    queries = read_queries(folder, known=known)
     if not queries:
-        raise ConfigError(f"{folder}: no question of queries.jsonl has a document in qrels.tsv: check the ids")
-    return LabelledSet(name=folder.name, documents=documents, queries=queries)
+        raise ConfigError(
+            f"{folder}: no question of queries.jsonl has a document of the corpus in qrels.tsv: check ids"
+        )
+    return LabelledSet(name=folder.resolve().name, documents=documents, queries=queries)
 
 
-def _relevant(path: Path, *, known: set[str]) -> Mapping[str, set[str]]:
-    relevant: defaultdict[str, set[str]] = defaultdict(set)
-    for number, line in enumerate(_read(path).splitlines()[1:], start=2):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise ConfigError(f"{path}:{number}: expected a query id, a document id and a score, separated by tabs")
-        if fields[2].strip() not in ("0", "0.0") and fields[1] in known:
-            relevant[fields[0]].add(fields[1])
+def read_queries(folder: Path, *, known: Collection[str] | None = None) -> list[LabelledQuery]:
+    """The questions of a folder that some document answers; `known`: answers that are not among these do not count.
+
+    Raises:
+        ConfigError: a file is missing or malformed.
+    """
+    relevant = _relevant(_qrels(folder), known=known)
+    queries: dict[str, LabelledQuery] = {}
+    for row in _rows(folder / "queries.jsonl"):
+        id_, text = str(row["_id"]), str(row["text"])
+        if id_ in queries:
+            raise ConfigError(f"{folder / 'queries.jsonl'}: two questions have the `_id` {id_!r}: one is enough")
+        if id_ in relevant and text.strip():
+            queries[id_] = LabelledQuery(id=id_, text=text, relevant=relevant[id_])
+    return list(queries.values())
+
+
+def is_python(documents: Sequence[LabelledDocument]) -> bool:
+    """Whether the documents are code: most of the first ones can be parsed as Python."""
+    sample = [document.text for document in documents[:_SAMPLE]]
+    return sum(map(_parses, sample)) > len(sample) / 2
+
+
+def _parses(text: str) -> bool:
+    try:
+        return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError):
+        return False
+
+
+def _qrels(folder: Path) -> Path:
+    beir = folder / "qrels" / "test.tsv"
+    return beir if beir.is_file() and not (folder / "qrels.tsv").is_file() else folder / "qrels.tsv"
+
+
+def _relevant(path: Path, *, known: Collection[str] | None) -> Mapping[str, dict[str, int]]:
+    relevant: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for number, line in enumerate(_read(path).split("\n"), start=1):
+        fields = [field.strip() for field in line.split("\t")]
+        if fields == [""]:
+            continue
+        grade = _grade(fields[2]) if len(fields) == 3 else None
+        if number == 1 and len(fields) == 3 and grade is None:
+            continue  # the heading
+        if grade is None:
+            raise ConfigError(f"{path}:{number}: expected a query id, a document id and a grade, separated by tabs")
+        if grade > 0 and (known is None or fields[1] in known):
+            relevant[fields[0]][fields[1]] = grade
     return relevant
+
+
+def _grade(text: str) -> int | None:
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -86,7 +144,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}): a labelled set has corpus.jsonl, queries.jsonl and "
-                          "qrels.tsv") from error  # fmt: skip
+        raise ConfigError(f"{path}: cannot be read ({error}): {_FILES}") from error

@@ -5,6 +5,7 @@ Nothing here touches the network, a database or a repository.
 
 from __future__ import annotations
 
+from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.rerank import Rerank
@@ -31,6 +32,7 @@ __all__ = [
     "Documents",
     "Drops",
     "Embedding",
+    "Evaluation",
     "GitHub",
     "GitLimits",
     "Quality",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, model_validator
 
+from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -46,6 +47,7 @@ class Settings(Section):
     embedding: Embedding = Embedding()
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
+    evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
@@ -87,6 +89,11 @@ class Settings(Section):
     def inbox_url(self) -> str:
         """Where drops arrive: any fsspec URL, by default a folder in RAG_HOME."""
         return self.drops.inbox or str(self.home / "inbox")
+
+    @property
+    def base(self) -> Path:
+        """Where relative paths in the file start."""
+        return self.config_file.parent if self.config_file else Path.cwd()
 
     @property
     def first_day(self) -> date:

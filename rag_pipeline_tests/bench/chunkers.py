@@ -7,13 +7,13 @@ larger chunks cost more.
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.tokens import count_word_pieces
 from rag_pipeline.errors import ConfigError
-from rag_pipeline.evaluation.labelled import LabelledSet, read_labelled_set
-from rag_pipeline.evaluation.metrics import ndcg_at, recall_at
+from rag_pipeline.evaluation.labelled import LabelledSet, is_python, read_labelled_set
+from rag_pipeline.evaluation.measures import measure
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.splitters import Splitter, ours, sentence_splitter, structure_splitter
@@ -77,17 +77,17 @@ def _report(report: Report, name: str, found: dict[str, _Scores]) -> None:
             note = f"{splitter}; recall@10 {100 * scores.recall[budget]:.2f} %; {scores.chunks:,} chunks"
             report.figure(_SECTION, label, 100 * scores.ndcg[budget], "% nDCG@10", note=note)
     for splitter in [name for name in found if not name.startswith(_OURS)]:
-        for measure in ("ndcg", "recall"):
-            one, other = (getattr(found[each], measure) for each in (_OURS, splitter))
+        for figure in ("ndcg", "recall"):
+            one, other = (getattr(found[each], figure) for each in (_OURS, splitter))
             ahead = [budget for budget in _BUDGETS if one[budget] > other[budget]]
             equal = [budget for budget in _BUDGETS if one[budget] == other[budget]]
             detail = f"ahead at {ahead} tokens, equal at {equal}, of {list(_BUDGETS)}"
             behind = len(ahead) + len(equal) < len(_BUDGETS)
-            report.check(_SECTION, f"{name}: {measure}@10 not behind {splitter}", not behind, detail)
+            report.check(_SECTION, f"{name}: {figure}@10 not behind {splitter}", not behind, detail)
 
 
 def _scores(labelled: LabelledSet, splitter: Splitter, embed: _Vectors) -> _Scores:
-    path = "document.py" if _is_python(labelled) else "document.md"
+    path = "document.py" if is_python(labelled.documents) else "document.md"
     owners: list[int] = []
     texts: list[str] = []
     for number, document in enumerate(labelled.documents):
@@ -96,29 +96,21 @@ def _scores(labelled: LabelledSet, splitter: Splitter, embed: _Vectors) -> _Scor
         owners += [number] * len(parts)
     tokens = np.array(count_word_pieces(texts))
     similarities = embed.of([query.text for query in labelled.queries]) @ embed.of(texts).T
-    ndcg, recall = dict.fromkeys((*_BUDGETS, 0), 0.0), dict.fromkeys((*_BUDGETS, 0), 0.0)
+    rankings: dict[int, dict[str, list[str]]] = {budget: {} for budget in (*_BUDGETS, 0)}
     for query, row in zip(labelled.queries, similarities, strict=True):
         order = np.argsort(-row, kind="stable")
         read = np.cumsum(tokens[order])
-        for budget in ndcg:
+        for budget, found in rankings.items():
             fitting = order[: max(1, int(np.searchsorted(read, budget, side="right")))] if budget else order
-            ranking = [labelled.documents[owner].id for owner in dict.fromkeys(owners[i] for i in fitting)]
-            ndcg[budget] += ndcg_at(_CUTOFF, ranking, query.relevant) / len(labelled.queries)
-            recall[budget] += recall_at(_CUTOFF, ranking, query.relevant) / len(labelled.queries)
-    return _Scores(chunks=len(texts), ndcg=ndcg, recall=recall)
-
-
-def _is_python(labelled: LabelledSet) -> bool:
-    """Whether its documents are code: most of the first ones can be parsed."""
-    sample = [document.text for document in labelled.documents[:100]]
-    return sum(map(_parses, sample)) > len(sample) / 2
-
-
-def _parses(text: str) -> bool:
-    try:
-        return bool(ast.parse(text).body)
-    except (SyntaxError, ValueError):
-        return False
+            best = dict.fromkeys(owners[i] for i in fitting)
+            found[query.id] = [labelled.documents[owner].id for owner in best][:_CUTOFF]
+    grades = {query.id: query.relevant for query in labelled.queries}
+    measured = {budget: measure(found, grades).values() for budget, found in rankings.items()}
+    return _Scores(
+        chunks=len(texts),
+        ndcg={budget: fmean(scores[f"nDCG@{_CUTOFF}"] for scores in found) for budget, found in measured.items()},
+        recall={budget: fmean(scores[f"R@{_CUTOFF}"] for scores in found) for budget, found in measured.items()},
+    )
 
 
 class _Vectors:

@@ -21,7 +21,7 @@ from rag_pipeline_tests.git_repository import GitRepository
 
 RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
 PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
-ASSETS = (*PARTITIONED, "query", "github_reconciliation")
+ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_graph_is_the_pipeline(settings):
     assert parents["chunks"] == {"documents"}
     assert parents["embeddings"] == {"chunks"}
     assert parents["knowledge_index"] == {"documents", "chunks", "embeddings"}
-    assert parents["query"] == {"knowledge_index"}
+    assert parents["query"] == parents["retrieval_evaluation"] == {"knowledge_index"}
 
 
 def test_ranges_run_as_one_and_today_is_a_partition(settings):

@@ -16,6 +16,7 @@ import numpy as np
 import psycopg
 
 from rag_pipeline.definitions import RECONCILE_JOB, REFRESH_JOB, build_defs
+from rag_pipeline.defs.assets.evaluation import RETRIEVAL_EVALUATION
 from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import EmbeddedBatch
@@ -186,6 +187,14 @@ class Installation:
             )
         )  # fmt: skip
         return result, pipeline
+
+    def evaluate(self) -> dg.ExecuteInProcessResult:
+        """One materialization of the retrieval evaluation, as from the UI."""
+        job = build_defs(self.settings, pipeline=self.pipeline()).resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            instance=self._dagster(), asset_selection=[dg.AssetKey(RETRIEVAL_EVALUATION)], raise_on_error=False,
+            run_config=_QUIET,
+        )  # fmt: skip
 
     def drop(self, name: str, content: bytes | str, *, seconds_ago: float = _DROPPED_AGO_S) -> Path:
         """A file that was put into the inbox a while ago, by this installation's clock."""

@@ -3,3 +3,21 @@ SELECT 1 FROM pg_database WHERE datname = %(name)s;
 
 -- name: create
 CREATE DATABASE {name};
+
+-- name: drop
+DROP DATABASE IF EXISTS {name} WITH (FORCE);
+
+-- name: own_number
+SELECT oid::bigint FROM pg_database WHERE datname = current_database();
+
+-- name: scratch
+SELECT datname FROM pg_database WHERE starts_with(datname, %(prefix)s) ORDER BY datname;
+
+-- name: hold
+SELECT pg_advisory_lock(hashtextextended(%(name)s, 0));
+
+-- name: try_hold
+SELECT pg_try_advisory_lock(hashtextextended(%(name)s, 0));
+
+-- name: release
+SELECT pg_advisory_unlock(hashtextextended(%(name)s, 0));

@@ -1,5 +1,6 @@
 """Asset definitions, a module per stage. Assets wire: they call a stage, quarantine failures and report metadata."""
 
+from rag_pipeline.defs.assets.evaluation import retrieval_evaluation_asset
 from rag_pipeline.defs.assets.index import knowledge_index_asset
 from rag_pipeline.defs.assets.knowledge import chunks_asset, documents_asset, embeddings_asset
 from rag_pipeline.defs.assets.query import query_asset
@@ -22,4 +23,5 @@ __all__ = [
     "raw_git_assets",
     "raw_github_assets",
     "reconciliation_asset",
+    "retrieval_evaluation_asset",
 ]

@@ -1,0 +1,99 @@
+"""An embedder for many questions: each is embedded once for all legs, and the model stays loaded between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rag_pipeline.embedding import EmbeddedBatch, Embedder
+from rag_pipeline.embedding.embedder import Vectors
+from rag_pipeline.errors import ConfigError, TransientError
+from rag_pipeline.evaluation.run import Search
+from rag_pipeline.index.database import Connection
+from rag_pipeline.model import SearchHit
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.rerank import make_reranker
+from rag_pipeline.retrieval.retriever import Retriever
+from rag_pipeline.settings import Settings
+
+
+@contextmanager
+def open_search(
+    connection: Connection, embedder: Embedder, *, settings: Settings, environ: Mapping[str, str]
+) -> Iterator[Search]:
+    """The search that people get, over the active space of a database, whose vectors `embedder` made.
+
+    It raises where people would get less than was asked for, a TransientError when a model does not answer and a
+    ConfigError when there is no reranker: figures of half a search would pass for those of a whole one. `embedder`
+    stays the caller's to close.
+    """
+    remembering = RememberingEmbedder(embedder)
+    reranker = make_reranker(settings.rerank, environ=environ)
+    retriever = Retriever(
+        connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+        embedder_of=lambda _space: remembering,
+    )  # fmt: skip
+
+    def search(query: SearchQuery) -> Sequence[SearchHit]:
+        if query.rerank and reranker is None:
+            raise ConfigError("there is no reranker to measure `reranked` with: set `provider` under [rerank]")
+        found = retriever.find(query)
+        if found.degraded:
+            raise TransientError(f"{query.text[:80]!r} was not answered as it should be: {found.degraded}")
+        return found.hits
+
+    try:
+        yield search
+    finally:
+        if reranker is not None:
+            reranker.close()
+
+
+class RememberingEmbedder:
+    """Passes everything on but `close`, which a search calls after each question: whoever made the embedder does it."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
+
+    @property
+    def provider(self) -> str:
+        """See `Embedder`, as for all that follow."""
+        return self._embedder.provider
+
+    @property
+    def model(self) -> str:
+        """Passed on."""
+        return self._embedder.model
+
+    @property
+    def recipe(self) -> str:
+        """Passed on."""
+        return self._embedder.recipe
+
+    @property
+    def dimensions(self) -> int | None:
+        """Passed on."""
+        return self._embedder.dimensions
+
+    @property
+    def model_seconds(self) -> float:
+        """Passed on."""
+        return self._embedder.model_seconds
+
+    def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
+        """Passed on."""
+        return self._embedder.embed(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embedded once, then known."""
+        if text not in self._known:
+            self._known[text] = self._embedder.embed_query(text)
+        return self._known[text]
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Passed on."""
+        return self._embedder.count_tokens(texts)
+
+    def close(self) -> None:
+        """Does nothing."""
