@@ -15,13 +15,12 @@ import dagster as dg
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.spaces import create_space
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import EmbeddingSpace, Failure, SearchHit
+from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import known_space
+from rag_pipeline.refresh import Models
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Retriever, embedder_of
+from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -83,13 +82,14 @@ class Pipeline:
         """The lake."""
         return Lake(self.settings.lake_url)
 
-    def progress(self, context: dg.AssetExecutionContext) -> Progress:
+    def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
         """Where a stage reports to."""
         return self.watch or LogProgress(context.log.info)
 
-    def embedder(self) -> Embedder:
-        """The configured model."""
-        return self.make_embedder(self.settings.embedding, environ=self.environ)
+    @property
+    def models(self) -> Models:
+        """How embedders are made: of the settings, and of embedding spaces."""
+        return Models(settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -97,23 +97,10 @@ class Pipeline:
         with connected(database_url(self.settings)) as connection:
             yield connection
 
-    def space_of(self, connection: Connection, embedder: Embedder) -> EmbeddingSpace:
-        """The embedding space of an embedder, made if there is none; a model of unknown length is asked once."""
-        known = known_space(connection, embedder)
-        if known is not None:
-            return known
-        dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
-        return create_space(
-            connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe, dimensions=dimensions
-        )
-
     def search(self, query: SearchQuery) -> list[SearchHit]:
         """Hits of the index's active space, whichever model the settings name by now."""
         with self.connection() as connection:
-            return Retriever(connection, embedder_of=self._embedder_of).search(query)
-
-    def _embedder_of(self, space: EmbeddingSpace) -> Embedder:
-        return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
+            return Retriever(connection, embedder_of=self.models.unchecked).search(query)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
