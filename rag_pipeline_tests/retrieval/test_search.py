@@ -10,8 +10,8 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import activate
 from rag_pipeline.model import EmbeddingSpace, SearchHit
-from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.retrieval.search import search
 from rag_pipeline_tests.knowledge import entry, moment, space_of, store_vectors, write
 
