@@ -108,6 +108,7 @@ def evaluate(space_id: SpaceId, as_json: AsJson = False) -> None:
 
     from rag_pipeline.cli.space_comparison import compare
     from rag_pipeline.cli.space_reports import print_comparison
+    from rag_pipeline.index.promotion import standing
     from rag_pipeline.index.spaces import active_space, numbered_space
 
     settings = settings_of_process()
@@ -115,6 +116,10 @@ def evaluate(space_id: SpaceId, as_json: AsJson = False) -> None:
         space, active = numbered_space(connection, space_id), active_space(connection)
         if active is None or active.space_id == space_id:
             raise SpaceUnavailable(f"embedding space {space_id} has no active one beside it to be measured against")
+        if lacks := standing(connection, space).missing:
+            err.print(
+                f"embedding space {space_id} lacks {lacks:,} texts: what it is measured at is not yet what it can do"
+            )
         found = compare(settings, connection, candidate=space, active=active, models=_models(settings.embedding))
     if found is None:
         raise ConfigError("no labelled questions are configured: there is nothing to measure with")
