@@ -119,14 +119,14 @@ def build_summary(report: BuildReport) -> dict[str, Any]:
 
 def print_build(space: EmbeddingSpace, report: BuildReport) -> None:
     """What building a space did, for people, and what comes next."""
-    from rag_pipeline.refresh.spaces import next_step
+    from rag_pipeline.refresh.spaces import after_build
 
     rows = [(name.replace("_", " "), f"{value:,}") for name, value in build_summary(report).items()]
     out.print(rows_table("", (f"embedding space {space.space_id}", ""), rows))
     for text_hash, reason in report.embeddings.refused[:20]:
         out.print(f"refused: text {text_hash}: {reason}", markup=False)
     if space.status != "active":
-        out.print(next_step(space, report.standing), markup=False)
+        out.print(after_build(space, report), markup=False)
 
 
 def print_comparison(found: Comparison, *, candidate: EmbeddingSpace, active: EmbeddingSpace) -> None:

@@ -11,7 +11,7 @@ from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import building_spaces, numbered_space
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.refresh.spaces import BuildReport, build_space, next_step
+from rag_pipeline.refresh.spaces import BuildReport, after_build, build_space
 
 BUILD_JOB = "build_embedding_space"
 BUILD_OP = "embed_index"
@@ -44,7 +44,7 @@ def build_space_job() -> dg.JobDefinition:
             context.log.warning(f"{space.model} refuses text {text_hash}: {reason}")
         pipeline.reports["build"] = report
         price = settings_of(space, pipeline.settings.embedding).price_per_million_tokens
-        context.log.info(next_step(space, report.standing))
+        context.log.info(after_build(space, report))
         context.add_output_metadata(_metadata(space, report, price=price))
 
     @dg.job(
@@ -86,5 +86,5 @@ def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float) -> Me
         "missing": dg.MetadataValue.int(standing.missing),
         "size": dg.MetadataValue.text(size(standing.bytes)),
         "graph": dg.MetadataValue.text("built in this run" if report.graph_built else "kept up row by row"),
-        "next_step": dg.MetadataValue.text(next_step(space, standing)),
+        "next_step": dg.MetadataValue.text(after_build(space, report)),
     }

@@ -202,6 +202,7 @@ def build_space(
     Raises:
         SpaceUnavailable: somebody dropped it meanwhile. And everything that `Embedder.embed` raises.
     """
+    models.of(space).close()  # what cannot be filled is not to be fed either
     with still_there(space):
         resume(connection, space)
         embeddings = embed_space(
@@ -215,6 +216,20 @@ def build_space(
 def candidate_notes(connection: Connection, feed: Feed) -> list[str]:
     """What there is to say of the spaces beside the one that documents waited for, a line each, for people."""
     return feed.problems + [next_step(space, standing(connection, space)) for space in feed.candidates]
+
+
+def after_build(space: EmbeddingSpace, report: BuildReport) -> str:
+    """How far a space is after it was filled, and what to do about what it still lacks, for people."""
+    now, number = report.standing, space.space_id
+    if not now.missing:
+        return next_step(space, now)
+    lacks = f"embedding space {number} ({space.provider} {space.model}) lacks {now.missing:,} of {now.texts:,} texts"
+    if refused := len(report.embeddings.refused):
+        return f"{lacks}; the model refuses {refused:,}: `rag-pipeline spaces promote {number} --force` accepts that"
+    return (
+        f"{lacks}, which the lake does not hold: `rag-pipeline materialize --from DAY` reads them again, from the "
+        f"first day on; then run `rag-pipeline spaces build {number}` again"
+    )
 
 
 def next_step(space: EmbeddingSpace, standing: Standing) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rag_pipeline.index.database import connected
 from rag_pipeline.index.promotion import Standing, promote, rollback, standing
 from rag_pipeline.index.spaces import numbered_space, space_records
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.refresh.spaces import BuildReport, Models, made_space
+from rag_pipeline.refresh.spaces import BuildReport, Models, after_build, made_space
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.end_to_end.installation import Installation, WordEmbedder
@@ -117,7 +118,7 @@ def test_a_build_that_is_interrupted_goes_on_where_it_was(installation, reposito
 
 
 def test_every_run_feeds_both_and_documents_do_not_wait_for_the_candidate(installation, repository):
-    create(installation)
+    larger_space = create(installation)
     build(installation)
     (larger,) = installation.others
     repository.commit("2024-01-22T10:00", {"new.md": "# New\n\nWhat nobody knew.\n", "notes.md": None})
@@ -131,6 +132,15 @@ def test_every_run_feeds_both_and_documents_do_not_wait_for_the_candidate(instal
     assert state(installation) == {"words": ("active", 0), "larger": ("building", 1)}
     _, report = try_build(installation)
     assert [reason for _, reason in report.embeddings.refused] == ["refused"]
+    assert "the model refuses 1: `rag-pipeline spaces promote 2 --force`" in after_build(larger_space, report)
+
+
+def test_texts_that_the_lake_has_lost_are_named_with_what_reads_them_again(installation):
+    space = create(installation)
+    shutil.rmtree(Path(installation.settings.lake_url) / "chunks")
+    report = build(installation)
+    assert report.standing.missing == live(installation)
+    assert "which the lake does not hold: `rag-pipeline materialize --from DAY`" in after_build(space, report)
 
 
 def test_a_candidate_that_cannot_be_fed_fails_no_run_and_is_named(installation, repository):
