@@ -46,6 +46,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Used]:
         yield shell, service
 
 
+@pytest.mark.slow
 def test_another_model_is_built_promoted_rolled_back_and_dropped(used: Used) -> None:
     shell, service = used
     created = shell("spaces", "create", "--model", NEW)
