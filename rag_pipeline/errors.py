@@ -35,6 +35,10 @@ class DimensionMismatch(UserError):
     """The embedding model returned vectors of another length than its embedding space holds."""
 
 
+class SpaceUnavailable(UserError):
+    """An embedding space that was named does not exist, or cannot do now what it was asked to do."""
+
+
 class TooManyFailures(RagPipelineError):
     """More items failed than the configured threshold allows; the run must not look healthy."""
 

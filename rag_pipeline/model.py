@@ -214,6 +214,8 @@ class EmbeddingSpace:
     """Fingerprint of how a text is made into the model's input."""
     status: str
     """`building`, `active` or `retired`."""
+    config: Mapping[str, Json] | None = None
+    """The `[embedding]` settings that make its vectors; None: it was made before they were kept."""
 
 
 Scores = Mapping[str, Mapping[str, float]]

@@ -151,6 +151,7 @@ CREATE TABLE rag.embedding_spaces (
     created_at   timestamptz NOT NULL DEFAULT now(),
     activated_at timestamptz,
     retired_at   timestamptz,
+    config       jsonb,                        -- the settings that make its vectors, to feed and to ask it; no secrets
     UNIQUE (provider, model, dimensions, recipe)
 );
 CREATE UNIQUE INDEX embedding_spaces_one_active ON rag.embedding_spaces (status) WHERE status = 'active';

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shlex
 import sys
@@ -14,10 +13,16 @@ from typing import Annotated
 
 import typer
 
+from rag_pipeline.cli import session
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.session import AsJson
+from rag_pipeline.cli.session import enter_dagster as _enter_dagster
+from rag_pipeline.cli.session import print_json as _print_json
+from rag_pipeline.cli.session import settings_of_process as _settings
+from rag_pipeline.cli.spaces import spaces
 from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.model import DayRange
-from rag_pipeline.settings import Settings, load_settings
+from rag_pipeline.settings import Settings
 
 app = typer.Typer(
     name="rag-pipeline", no_args_is_help=True, add_completion=False,
@@ -25,9 +30,7 @@ app = typer.Typer(
     help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-_config: dict[str, Path | None] = {"file": None}
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 
 
 class Leg(StrEnum):
@@ -48,7 +51,7 @@ def _main(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     del debug  # read by main(), so that it also works behind the command
-    _config["file"] = config
+    session.chosen["file"] = config
 
 
 @app.command(short_help="Index what is new and open the UI.")
@@ -330,22 +333,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def _settings() -> Settings:
-    return load_settings(config_file=_config["file"])
-
-
 def _absolute(repo: str) -> str:
     from rag_pipeline.settings import resolve_source
 
     return resolve_source(repo, Path.cwd())
-
-
-def _enter_dagster(settings: Settings) -> None:
-    """Make this process one of Dagster's: its variables are set before it is imported."""
-    from rag_pipeline.cli.environment import dagster_environment
-
-    os.environ.update(dagster_environment(settings))
-    Path(os.environ["RAG_DAGSTER_STORAGE"]).mkdir(parents=True, exist_ok=True)
 
 
 def _print_sample(settings: Settings) -> None:
@@ -381,7 +372,3 @@ def _day(text: str, settings: Settings, today: date) -> date:
             "set start_date in rag_pipeline.toml to begin earlier"
         )
     return day
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))

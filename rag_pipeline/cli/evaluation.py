@@ -13,6 +13,7 @@ from typing import Any
 from rag_pipeline.cli.console import err, out, rows_table
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import make_embedder
+from rag_pipeline.embedding.spaces import embedder_of
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.compare import ablation
 from rag_pipeline.evaluation.corpus import TENANT, index_corpus, label_set_of
@@ -29,7 +30,6 @@ from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import Evaluation
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import chunking_rules
-from rag_pipeline.retrieval.retriever import embedder_of
 from rag_pipeline.settings import Settings
 
 _SHOWN = 20  # questions that got worse

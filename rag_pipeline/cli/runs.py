@@ -18,7 +18,7 @@ from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import Plan, known_space, plan
+from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -58,6 +58,8 @@ class Summary:
     """Drops that could not be taken, and why."""
     requests: int = 0
     """To GitHub."""
+    embedding_spaces: list[str] = field(default_factory=list)
+    """What there is to do about spaces that are being built."""
     unreadable: list[str] = field(default_factory=list)
     """Why a repository could not be read, for each."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -79,10 +81,9 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
     """The days that the index has not seen."""
     from rag_pipeline.embedding import make_embedder
 
-    embedder = make_embedder(settings.embedding, environ=os.environ)
+    models = Models(settings=settings.embedding, environ=os.environ, make=make_embedder)
     with connected(url) as connection:
-        space = known_space(connection, embedder)
-        embedder.close()
+        space = serving_space(connection, models)
         now = datetime.now(UTC)
         lake = Lake(settings.lake_url)
         access = Access(environ=os.environ, clock=lambda: datetime.now(UTC))
@@ -144,6 +145,7 @@ def print_summary(summary: Summary) -> None:
     ]
     if summary.quarantined:
         rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
+    rows += [("embedding spaces", note) for note in summary.embedding_spaces]
     rows.append(("seconds", "  ".join(f"{stage} {s:.2f}" for stage, s in summary.seconds.items())))
     own = sum(summary.seconds.values())
     shares = (
@@ -214,6 +216,7 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         index = cast("IndexReport", reports["knowledge_index"])
         summary.rows_written += index.written.rows
         summary.quarantined += len(index.failures)
+        summary.embedding_spaces = cast("list[str]", reports["embedding_spaces"])
 
 
 def _add_threads(summary: Summary, report: GitHubReport) -> None:

@@ -15,13 +15,12 @@ import dagster as dg
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.spaces import create_space
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import EmbeddingSpace, Failure
+from rag_pipeline.model import Failure
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import known_space
+from rag_pipeline.refresh import Models
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Found, embedder_of, open_retriever
+from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
@@ -83,29 +82,20 @@ class Pipeline:
         """The lake."""
         return Lake(self.settings.lake_url)
 
-    def progress(self, context: dg.AssetExecutionContext) -> Progress:
+    def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
         """Where a stage reports to."""
         return self.watch or LogProgress(context.log.info)
 
-    def embedder(self) -> Embedder:
-        """The configured model."""
-        return self.make_embedder(self.settings.embedding, environ=self.environ)
+    @property
+    def models(self) -> Models:
+        """How embedders are made: of the settings, and of embedding spaces."""
+        return Models(settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection to the migrated database; starts the embedded server if that is the one to use."""
         with connected(database_url(self.settings)) as connection:
             yield connection
-
-    def space_of(self, connection: Connection, embedder: Embedder) -> EmbeddingSpace:
-        """The embedding space of an embedder, made if there is none; a model of unknown length is asked once."""
-        known = known_space(connection, embedder)
-        if known is not None:
-            return known
-        dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
-        return create_space(
-            connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe, dimensions=dimensions
-        )
 
     def search(self, query: SearchQuery) -> Found:
         """Hits of the index's active space, whichever model the settings name by now."""
@@ -114,10 +104,6 @@ class Pipeline:
             open_retriever(connection, self.settings, environ=self.environ, make=self.make_embedder) as retriever,
         ):
             return retriever.find(query)
-
-    def embedder_of(self, space: EmbeddingSpace) -> Embedder:
-        """The model that a space was made with; to be closed by whoever asks."""
-        return embedder_of(space, settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Protocol
 from uuid import UUID
@@ -53,6 +54,8 @@ class EmbeddingsReport:
     fresh: int = 0
     chunks: int = 0
     """Chunks of the parts that were not fresh."""
+    skipped: int = 0
+    """Of these, chunks whose texts were not wanted."""
     embedded: int = 0
     reused: int = 0
     restored: int = 0
@@ -80,17 +83,22 @@ def embed_chunks(
     vectors_of: Callable[[str], StoredVectors],
     stored: StoredParts,
     progress: Progress,
+    only: Callable[[str, Sequence[UUID]], set[UUID]] | None = None,
 ) -> EmbeddingsReport:
-    """Bring the vectors of these days' chunks up to date, in the store (`vectors_of(tenant)`) and in the lake."""
+    """Bring the vectors of these days' chunks up to date, in the store (`vectors_of(tenant)`) and in the lake.
+
+    `only(tenant, hashes)` says which of these texts are wanted; a part of which others lack a vector stays partial.
+    """
     report = EmbeddingsReport()
     stage = lake_stage(space)
     stale = dict(_stale(lake, days, stage, stored, report))
     for tenant, group in groupby(stale, key=lambda part: part.tenant):
         parts = list(group)
         vectors = vectors_of(tenant)
-        texts = _texts(lake, parts, stage, vectors, report)
+        wanted = partial(only, tenant) if only else None
+        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
-        done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total))
+        done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report))
         _count(report, done)
         for part in parts:
             complete = _write_part(lake, part, stage, space, vectors, fingerprint=stale[part], report=report)
@@ -115,15 +123,19 @@ def _stale(
 
 
 def _texts(
-    lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport
-) -> Iterator[tuple[UUID, str]]:
+    lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport,
+    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None,
+) -> Iterator[tuple[UUID, str]]:  # fmt: skip
     for part in parts:
         report.restored += _restore(lake, part, stage, vectors)
         for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
             report.chunks += batch.num_rows
             above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
             inputs = [f"{context}{text}" for context, text in zip(above, texts, strict=True)]
-            yield from zip(ids_of(batch.column("text_hash")), inputs, strict=True)
+            hashes = ids_of(batch.column("text_hash"))
+            chosen = set(hashes) if wanted is None else wanted(hashes)
+            report.skipped += sum(text_hash not in chosen for text_hash in hashes)
+            yield from ((h, text) for h, text in zip(hashes, inputs, strict=True) if h in chosen)
 
 
 def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
@@ -178,9 +190,12 @@ def _to_batch(hashes: Sequence[UUID], found: Mapping[UUID, NDArray[np.float16]],
     return pa.RecordBatch.from_arrays([pa.array([h.bytes for h in hashes], pa.binary(16)), lists], schema=schema)
 
 
-def _tell(progress: Progress, total: int) -> Callable[[EmbeddingProgress], None]:
+def _tell(progress: Progress, total: int, report: EmbeddingsReport) -> Callable[[EmbeddingProgress], None]:
+    skipped_before = report.skipped
+
     def tell(now: EmbeddingProgress) -> None:
-        progress(STAGE, done=now.embedded + now.reused + now.failed, total=total, unit="texts")
+        skipped = report.skipped - skipped_before
+        progress(STAGE, done=now.embedded + now.reused + now.failed + skipped, total=total, unit="texts")
 
     return tell
 

@@ -10,7 +10,7 @@ from rag_pipeline.embedding.embedder import Vectors
 from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.evaluation.run import Search
 from rag_pipeline.index.database import Connection
-from rag_pipeline.model import SearchHit
+from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Retriever
@@ -19,9 +19,14 @@ from rag_pipeline.settings import Settings
 
 @contextmanager
 def open_search(
-    connection: Connection, embedder: Embedder, *, settings: Settings, environ: Mapping[str, str]
+    connection: Connection,
+    embedder: Embedder,
+    *,
+    settings: Settings,
+    environ: Mapping[str, str],
+    space: EmbeddingSpace | None = None,
 ) -> Iterator[Search]:
-    """The search that people get, over the active space of a database, whose vectors `embedder` made.
+    """The search that people get, over the active space of a database or over `space`; `embedder` made its vectors.
 
     It raises where people would get less than was asked for, a TransientError when a model does not answer and a
     ConfigError when there is no reranker: figures of half a search would pass for those of a whole one. `embedder`
@@ -31,7 +36,7 @@ def open_search(
     reranker = make_reranker(settings.rerank, environ=environ)
     retriever = Retriever(
         connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
-        embedder_of=lambda _space: remembering,
+        embedder_of=lambda _space: remembering, space=space,
     )  # fmt: skip
 
     def search(query: SearchQuery) -> Sequence[SearchHit]:

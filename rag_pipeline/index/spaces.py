@@ -1,19 +1,40 @@
-"""Embedding spaces: which exist, which is active, and the vector table of each with its HNSW graph."""
+"""Embedding spaces: which exist, which is active, and the vector table of each with its HNSW graph.
+
+Switching from one to another, and dropping one, is `promotion`'s business.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
-from rag_pipeline.errors import DimensionMismatch
+from rag_pipeline.errors import DimensionMismatch, SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.model import EmbeddingSpace, Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceRecord:
+    """A space with its history; all times are UTC."""
+
+    space: EmbeddingSpace
+    created_at: datetime
+    activated_at: datetime | None
+    """When it last became the one that answers questions."""
+    retired_at: datetime | None
+    """When it last stopped being that."""
 
 
 def find_space(
@@ -27,11 +48,14 @@ def find_space(
     return _space(row) if row else None
 
 
-def create_space(connection: Connection, *, provider: str, model: str, recipe: str, dimensions: int) -> EmbeddingSpace:
-    """The space of a model, made with its vector table if there is none yet."""
+def create_space(
+    connection: Connection, *, provider: str, model: str, recipe: str, dimensions: int,
+    config: Mapping[str, Json] | None = None,
+) -> EmbeddingSpace:  # fmt: skip
+    """The space of a model, made with its vector table if there is none yet; one that is there keeps its `config`."""
     values = {"provider": provider, "model": model, "recipe": recipe, "dimensions": dimensions}
     with connection.transaction():
-        connection.execute(queries("spaces")["create"], values)
+        connection.execute(queries("spaces")["create"], values | {"config": _json(config)})
     space = find_space(connection, provider=provider, model=model, recipe=recipe, dimensions=dimensions)
     assert space is not None
     return space
@@ -41,6 +65,64 @@ def active_space(connection: Connection) -> EmbeddingSpace | None:
     """The space that queries use."""
     row = connection.execute(queries("spaces")["active"]).fetchone()
     return _space(row) if row else None
+
+
+def space_records(connection: Connection) -> list[SpaceRecord]:
+    """Every space there is, oldest first."""
+    return [
+        SpaceRecord(space=_space(row[:7]), created_at=row[7], activated_at=row[8], retired_at=row[9])
+        for row in connection.execute(queries("spaces")["all"])
+    ]
+
+
+def building_spaces(connection: Connection) -> list[EmbeddingSpace]:
+    """The spaces that are fed beside the active one."""
+    return [record.space for record in space_records(connection) if record.space.status == "building"]
+
+
+def numbered_space(connection: Connection, space_id: int) -> EmbeddingSpace:
+    """The space with this number.
+
+    Raises:
+        SpaceUnavailable: there is none.
+    """
+    spaces = [record.space for record in space_records(connection)]
+    for space in spaces:
+        if space.space_id == space_id:
+            return space
+    there = ", ".join(f"{space.space_id} ({space.provider} {space.model}, {space.status})" for space in spaces)
+    hint = f"choose from {there}" if there else "none is made yet"
+    raise SpaceUnavailable(f"there is no embedding space {space_id}: {hint}")
+
+
+def remember_config(connection: Connection, space: EmbeddingSpace, config: Mapping[str, Json]) -> bool:
+    """Keep the settings that make a space's vectors; False when they are known."""
+    values = {"space": space.space_id, "config": _json(config)}
+    return connection.execute(queries("spaces")["remember"], values).rowcount == 1
+
+
+def resume(connection: Connection, space: EmbeddingSpace) -> bool:
+    """Feed a retired space again from now on; False when it was not retired."""
+    return connection.execute(queries("spaces")["resume"], {"space": space.space_id}).rowcount == 1
+
+
+def live_texts(connection: Connection, tenant: str, hashes: Sequence[UUID]) -> set[UUID]:
+    """Those of the texts that the index shows to this tenant."""
+    rows = connection.execute(queries("spaces")["live"], {"tenant": tenant, "hashes": list(hashes)})
+    return {row[0] for row in rows}
+
+
+@contextmanager
+def still_there(space: EmbeddingSpace) -> Iterator[None]:
+    """Around work with a space that somebody may drop meanwhile.
+
+    Raises:
+        SpaceUnavailable: somebody did.
+    """
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.ForeignKeyViolation) as error:
+        raise SpaceUnavailable(f"embedding space {space.space_id} ({space.model}) was dropped meanwhile") from error
 
 
 def activate(connection: Connection, space: EmbeddingSpace) -> bool:
@@ -71,15 +153,20 @@ def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     return True
 
 
-def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:
+def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
+    """Whether the space's HNSW index is built and valid."""
     present = connection.execute(queries("spaces")["has_graph"], {"table": f"rag.vectors_{space.space_id}"}).fetchone()
+    return bool(present and present[0])
+
+
+def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     empty = connection.execute(statement("is_empty", space)).fetchone()
-    return not (present and present[0]) and not (empty and empty[0])
+    return not has_graph(connection, space) and not (empty and empty[0])
 
 
-def statement(name: str, space: EmbeddingSpace) -> sql.Composed:
-    """A query of `spaces.sql` with the space's own table and index named in it."""
-    return sql.SQL(queries("spaces")[name]).format(
+def statement(name: str, space: EmbeddingSpace, *, file: str = "spaces") -> sql.Composed:
+    """A query with the space's own table and index named in it."""
+    return sql.SQL(queries(file)[name]).format(
         vectors=sql.Identifier(f"vectors_{space.space_id}"), index=sql.Identifier(f"vectors_{space.space_id}_hnsw")
     )
 
@@ -134,9 +221,13 @@ class SpaceVectors:
             return cursor.execute(statement("insert", self.space), {"tenant": self._tenant}).rowcount
 
 
-def _space(row: Sequence[object]) -> EmbeddingSpace:
-    space_id, provider, model, dimensions, recipe, status = row
+def _space(row: Sequence[Any]) -> EmbeddingSpace:
+    space_id, provider, model, dimensions, recipe, status, config = row
     return EmbeddingSpace(
-        space_id=int(str(space_id)), provider=str(provider), model=str(model), dimensions=int(str(dimensions)),
-        recipe=str(recipe), status=str(status),
+        space_id=space_id, provider=provider, model=model, dimensions=dimensions, recipe=recipe, status=status,
+        config=config,
     )  # fmt: skip
+
+
+def _json(config: Mapping[str, Json] | None) -> Jsonb | None:
+    return None if config is None else Jsonb(dict(config))

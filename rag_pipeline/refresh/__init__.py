@@ -7,16 +7,19 @@ as one position, and a position is only moved when everything up to it is in the
 from __future__ import annotations
 
 from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, documents_fingerprint, pipeline_fingerprint
-from rag_pipeline.refresh.plan import Plan, activate_when_complete, known_space, note_progress, plan
+from rag_pipeline.refresh.plan import Plan, activate_when_complete, note_progress, plan
+from rag_pipeline.refresh.spaces import Models, serving_space, spaces_to_feed
 
 __all__ = [
     "RAW_STAGES",
+    "Models",
     "Plan",
     "activate_when_complete",
     "chunking_rules",
     "documents_fingerprint",
-    "known_space",
     "note_progress",
     "pipeline_fingerprint",
     "plan",
+    "serving_space",
+    "spaces_to_feed",
 ]

@@ -1,4 +1,4 @@
-"""Which days a refresh has to run, what it has done, and when an embedding space is complete."""
+"""Which days a refresh has to run, what it has done, and when the first embedding space answers questions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
-from rag_pipeline.embedding import Embedder
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import activate, active_space, find_space
+from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
@@ -46,14 +45,6 @@ class Plan:
     """Why, a line each, for people."""
     github_unread: Sequence[Failure] = ()
     """The repositories on GitHub that could not be read; the runs, which need not ask again, put them on record."""
-
-
-def known_space(connection: Connection, embedder: Embedder) -> EmbeddingSpace | None:
-    """The embedding space of an embedder, if it has one; nothing is asked of a model of unknown length."""
-    return find_space(
-        connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-        dimensions=embedder.dimensions,
-    )  # fmt: skip
 
 
 def plan(
@@ -117,7 +108,11 @@ def note_progress(
 def activate_when_complete(
     settings: Settings, lake: Lake, *, connection: Connection, space: EmbeddingSpace, now: datetime
 ) -> None:
-    """Let queries use a space that is being built once nothing is missing from it; the very first one at once."""
+    """Let queries use the space that documents wait for: the very first one at once.
+
+    One that takes the place of an active space which this code can no longer ask is used once nothing is missing from
+    it. All others wait for somebody to promote them.
+    """
     if space.status == "active":
         return
     sources = _sources(settings, lake, now=now)

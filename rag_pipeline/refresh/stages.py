@@ -8,38 +8,19 @@ from datetime import date, datetime, timedelta
 
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.documents.stage import clean_items
-from rag_pipeline.embedding import Embedder
-from rag_pipeline.embedding.stage import embed_chunks
-from rag_pipeline.index.bookkeeping import record_failures, record_part, stored_parts
+from rag_pipeline.index.bookkeeping import record_failures
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import SpaceVectors
+from rag_pipeline.index.promotion import writing
 from rag_pipeline.index.stage import index_documents
 from rag_pipeline.index.writer import WriteReport
-from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+from rag_pipeline.lake.store import Lake
+from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, pipeline_fingerprint
+from rag_pipeline.refresh.spaces import Feed, Models, embed_space, feed_candidates, spaces_to_feed
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.stage import GitHubReport, RepositoryReport, write_days
-
-
-class StoredVectors:
-    """Which parts' vectors the database holds; reads the list once."""
-
-    def __init__(self, connection: Connection, space: EmbeddingSpace, days: DayRange, *, now: datetime) -> None:
-        self._connection = connection
-        self._space = space
-        self._now = now
-        self._known = stored_parts(connection, space, days, stage="embeddings")
-
-    def fingerprint(self, part: Part) -> str | None:
-        """Of what is stored of a part."""
-        return self._known.get(part)
-
-    def record(self, part: Part, fingerprint: str) -> None:
-        """Note that all of a part is stored."""
-        record_part(self._connection, self._space, part, stage="embeddings", fingerprint=fingerprint, now=self._now)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,28 +30,33 @@ class IndexedReport:
     days: list[date] = field(default_factory=list)
     embedded: int = 0
     written: WriteReport = field(default_factory=WriteReport)
+    problems: list[str] = field(default_factory=list)
+    """What kept embedding spaces that are being built from being fed."""
 
 
 def index_threads(
-    settings: Settings, lake: Lake, repository: Repository, *, connection: Connection, space: EmbeddingSpace,
-    embedder: Embedder, now: datetime, progress: Progress,
+    settings: Settings, lake: Lake, repository: Repository, *, connection: Connection, models: Models, now: datetime,
+    progress: Progress,
 ) -> IndexedReport:  # fmt: skip
     """Bring a repository's pull requests and issues, as its mirror holds them, through all stages into the index."""
     report = IndexedReport()
     source = GitHubProgress(settings, repository, now=now)
-    pending = [day for day in source.pending(connection, space) if settings.first_day <= day]
-    for days in _runs_of(pending):
-        found, parts = RepositoryReport(repository=repository), GitHubReport()
-        write_days(settings, lake, repository, days, report=parts, found=found, now=now)
-        _run_stages(settings, lake, days, report, connection, space, embedder, now, progress)
-        report.days += [day for day in pending if day in days]
-    source.note(connection, space, lake, DayRange(first=settings.first_day, last=now.date()))
+    with writing(connection):
+        feed = spaces_to_feed(connection, models)
+        pending = [day for day in source.pending(connection, feed.space) if settings.first_day <= day]
+        for days in _runs_of(pending):
+            found, parts = RepositoryReport(repository=repository), GitHubReport()
+            write_days(settings, lake, repository, days, report=parts, found=found, now=now)
+            _run_stages(settings, lake, days, report, connection, feed, models, now, progress)
+            report.days += [day for day in pending if day in days]
+        source.note(connection, feed.space, lake, DayRange(first=settings.first_day, last=now.date()))
+    report.problems = feed.problems
     return report
 
 
 def _run_stages(
-    settings: Settings, lake: Lake, days: DayRange, report: IndexedReport, connection: Connection,
-    space: EmbeddingSpace, embedder: Embedder, now: datetime, progress: Progress,
+    settings: Settings, lake: Lake, days: DayRange, report: IndexedReport, connection: Connection, feed: Feed,
+    models: Models, now: datetime, progress: Progress,
 ) -> None:  # fmt: skip
     def settle(failures: list[Failure], stage: str) -> None:
         record_failures(connection, failures, stage=stage, days=days, now=now)
@@ -89,13 +75,10 @@ def _run_stages(
         lake, days, rules=chunking_rules(settings), limits=settings.documents, progress=progress,
     )  # fmt: skip
     settle(chunked.failures, "chunks")
-    embedded = embed_chunks(
-        lake, days, space=space, embedder=embedder,
-        vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-        stored=StoredVectors(connection, space, days, now=now), progress=progress,
-    )  # fmt: skip
+    embedded = embed_space(lake, days, feed.space, models=models, connection=connection, now=now, progress=progress)
+    feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
     indexed = index_documents(
-        lake, days, connection=connection, space=space, fingerprint=pipeline_fingerprint(settings), now=now,
+        lake, days, connection=connection, space=feed.space, fingerprint=pipeline_fingerprint(settings), now=now,
         progress=progress,
     )  # fmt: skip
     settle(indexed.failures, "knowledge_index")

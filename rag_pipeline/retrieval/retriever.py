@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding import Embedder, make_embedder
+from rag_pipeline.embedding.spaces import embedder_of
 from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
@@ -18,9 +20,7 @@ from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.refinement import Refinement
 from rag_pipeline.retrieval.rerank import Reranker, make_reranker
 from rag_pipeline.retrieval.search import SpaceChanged, search
-from rag_pipeline.settings import Embedding, Rerank, Retrieval, Settings
-
-_TRIES = 3
+from rag_pipeline.settings import Rerank, Retrieval, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,10 @@ class Found:
 
 
 class Retriever:
-    """Answers queries over an open connection; `embedder_of` makes the embedder of a space."""
+    """Answers queries over an open connection; `embedder_of` makes the embedder of a space.
+
+    `space`: search this one, whichever is active; it is how a space is measured before it answers anybody.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,9 @@ class Retriever:
         settings: Retrieval | None = None,
         rerank: Rerank | None = None,
         reranker: Reranker | None = None,
+        space: EmbeddingSpace | None = None,
     ) -> None:
+        self._space = space
         self._connection = connection
         self._embedder_of = embedder_of
         self._settings = settings or Retrieval()
@@ -51,7 +56,7 @@ class Retriever:
         self._reranker = reranker
 
     def search(self, query: SearchQuery) -> list[SearchHit]:
-        """At most `k` hits, best first.
+        """At most `k` hits, best first, all of them from one embedding space.
 
         Raises:
             ConfigError: the query is not answerable as it stands, or nothing is indexed yet.
@@ -66,16 +71,20 @@ class Retriever:
             TransientError: only the vector leg was asked for, and its model does not answer.
         """
         query.check()
-        for tries_left in reversed(range(_TRIES)):
-            space = active_space(self._connection)
-            if space is None:
-                raise ConfigError("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
+        while True:
+            space = self._space or self._active()
             try:
                 return self._find(query, space)
-            except SpaceChanged:
-                if not tries_left:
+            except (SpaceChanged, psycopg.errors.UndefinedTable):
+                # Between our look and the search another space was promoted, and this one perhaps dropped.
+                if self._space is not None or self._active().space_id == space.space_id:
                     raise
-        raise AssertionError("unreachable")
+
+    def _active(self) -> EmbeddingSpace:
+        space = active_space(self._connection)
+        if space is None:
+            raise ConfigError("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
+        return space
 
     def _find(self, query: SearchQuery, space: EmbeddingSpace) -> Found:
         vector, degraded = None, ""
@@ -93,7 +102,7 @@ class Retriever:
         )  # fmt: skip
         hits = search(
             self._connection, query, space=searched, vector=vector, settings=self._settings, depth=refinement.depth,
-            must_be_active=True,
+            must_be_active=self._space is None,
         )  # fmt: skip
         hits, problem = refinement.apply(hits)
         return Found(hits=hits, degraded="; ".join(part for part in (degraded, problem) if part))
@@ -133,17 +142,3 @@ def open_retriever(
     finally:
         if reranker is not None:
             reranker.close()
-
-
-def embedder_of(
-    space: EmbeddingSpace,
-    *,
-    settings: Embedding,
-    environ: Mapping[str, str],
-    make: Callable[..., Embedder] = make_embedder,
-) -> Embedder:
-    """The embedder that made a space's vectors, whichever model the settings name by now."""
-    wanted: dict[str, object] = {"provider": space.provider, "model": space.model}
-    if settings.dimensions is not None:
-        wanted["dimensions"] = space.dimensions
-    return make(settings.model_copy(update=wanted), environ=environ)

@@ -269,6 +269,11 @@ class Embedding(Section):
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD, for the estimated cost in the metadata."""
 
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        return web_address(url)
+
     @field_validator("api_key_env")
     @classmethod
     def _key_is_named(cls, name: str) -> str:

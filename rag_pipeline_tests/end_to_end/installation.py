@@ -23,8 +23,8 @@ from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.index.database import connected
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import silent
-from rag_pipeline.refresh import Plan, known_space, plan
-from rag_pipeline.settings import Settings
+from rag_pipeline.refresh import Plan, plan, serving_space
+from rag_pipeline.settings import Embedding, Settings
 from rag_pipeline_tests.github_server.server import GitHubServer
 
 _DIMENSIONS = 64
@@ -89,6 +89,9 @@ class Installation:
     repositories: Sequence[Mapping[str, Any]]
     start_date: date = date(2024, 1, 1)
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
+    """Of the model that the settings name."""
+    others: list[WordEmbedder] = field(default_factory=list)
+    """Of other models, for spaces that remember them."""
     now: datetime = datetime(2024, 1, 31, 12, tzinfo=UTC)
     instance: dg.DagsterInstance | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +101,7 @@ class Installation:
     @property
     def settings(self) -> Settings:
         repositories = [{"tenant": "default", **repository} for repository in self.repositories]
-        more = dict(self.more)
+        more = {"embedding": {"model": self.embedder.model}, **self.more}
         if self.github is not None:
             more["github"] = {"base_url": self.github.url, **more.get("github", {})}
         return Settings.model_validate({
@@ -109,9 +112,13 @@ class Installation:
     def pipeline(self, *, planned: Plan | None = None) -> Pipeline:
         return Pipeline(
             settings=self.settings, environ=self.environ, clock=self._tick, sleep=self.pass_time, watch=silent,
-            make_embedder=lambda settings, environ: self.embedder, github_was_asked=planned is not None,
+            make_embedder=self.embedder_for, github_was_asked=planned is not None,
             github_unread=planned.github_unread if planned else (),
         )  # fmt: skip
+
+    def embedder_for(self, settings: Embedding, *, environ: Mapping[str, str]) -> WordEmbedder:
+        """The embedder of the model that these settings name."""
+        return next(e for e in [self.embedder, *self.others] if e.model == settings.model)
 
     def run(
         self,
@@ -155,8 +162,8 @@ class Installation:
 
     def plan(self) -> Plan:
         with connected(self.database) as connection:
-            space = known_space(connection, self.embedder)
             pipeline = self.pipeline()
+            space = serving_space(connection, pipeline.models)
             return plan(
                 self.settings, connection=connection, space=space, access=pipeline.access, lake=pipeline.lake(),
                 now=self._tick(),

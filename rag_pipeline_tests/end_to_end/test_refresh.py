@@ -12,7 +12,7 @@ import pytest
 
 from rag_pipeline.chunking import chunk_document
 from rag_pipeline.chunking import stage as chunking_stage
-from rag_pipeline_tests.end_to_end.installation import Installation, WordEmbedder
+from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.git_repository import GitRepository
 
 GUIDE = "\n\n".join(
@@ -247,15 +247,6 @@ def test_a_lost_database_is_filled_from_the_lake_without_the_model(installation,
     assert installation.documents() == expected
     assert len(installation.embedder.embedded) == embedded
     assert run.reports["embeddings"].restored > 0
-
-
-def test_a_new_model_gets_a_space_of_its_own_and_queries_switch_when_it_is_complete(installation):
-    installation.refresh()
-    installation.embedder = WordEmbedder(model="other-words", dimensions=32)
-    installation.refresh()
-    with psycopg.connect(installation.database) as connection:
-        spaces = connection.execute("SELECT model, dimensions, status FROM rag.embedding_spaces ORDER BY 1").fetchall()
-    assert spaces == [("other-words", 32, "active"), ("words", 64, "retired")]
 
 
 def test_every_partition_of_a_range_is_materialized_and_details_lie_on_the_last(installation):

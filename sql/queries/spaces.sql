@@ -1,5 +1,5 @@
 -- name: find
-SELECT space_id, provider, model, dimensions, recipe, status
+SELECT space_id, provider, model, dimensions, recipe, status, config
 FROM rag.embedding_spaces
 WHERE provider = %(provider)s AND model = %(model)s AND recipe = %(recipe)s
   AND (%(dimensions)s::integer IS NULL OR dimensions = %(dimensions)s)
@@ -7,23 +7,34 @@ ORDER BY space_id DESC
 LIMIT 1;
 
 -- name: active
-SELECT space_id, provider, model, dimensions, recipe, status FROM rag.embedding_spaces WHERE status = 'active';
+SELECT space_id, provider, model, dimensions, recipe, status, config FROM rag.embedding_spaces WHERE status = 'active';
+
+-- name: all
+SELECT space_id, provider, model, dimensions, recipe, status, config, created_at, activated_at, retired_at
+FROM rag.embedding_spaces ORDER BY space_id;
 
 -- name: create
 WITH created AS (
-    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe)
-    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s)
+    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe, config)
+    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s, %(config)s)
     ON CONFLICT DO NOTHING
     RETURNING space_id, dimensions
 )
 SELECT rag.create_vector_table(space_id, dimensions) FROM created;
+
+-- name: remember
+UPDATE rag.embedding_spaces SET config = %(config)s WHERE space_id = %(space)s AND config IS DISTINCT FROM %(config)s;
+
+-- name: resume
+UPDATE rag.embedding_spaces SET status = 'building' WHERE space_id = %(space)s AND status = 'retired';
 
 -- name: lock
 -- Two promotions at once would both find the same space active. Readers are not held up.
 LOCK TABLE rag.embedding_spaces IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: retire_active
-UPDATE rag.embedding_spaces SET status = 'retired' WHERE status = 'active' AND space_id <> %(space)s;
+UPDATE rag.embedding_spaces SET status = 'retired', retired_at = now()
+WHERE status = 'active' AND space_id <> %(space)s;
 
 -- name: activate
 UPDATE rag.embedding_spaces SET status = 'active', activated_at = now() WHERE space_id = %(space)s AND status <> 'active';
@@ -73,3 +84,7 @@ COPY incoming_vectors (text_hash, embedding) FROM STDIN (FORMAT binary);
 INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
 SELECT text_hash, %(tenant)s, embedding FROM incoming_vectors ORDER BY text_hash
 ON CONFLICT DO NOTHING;
+
+-- name: live
+-- Texts that something in the index holds; all others are of states that nobody can find any more.
+SELECT DISTINCT text_hash FROM rag.chunks WHERE tenant_id = %(tenant)s AND text_hash = ANY (%(hashes)s);

@@ -64,7 +64,7 @@ def _evaluate(
         if space is None:
             raise ConfigError("nothing is indexed yet: materialize knowledge_index first")
         sets = labels_to_ask(connection, settings.evaluation, base=settings.base, tenant=tenant)
-        embedder = pipeline.embedder_of(space)
+        embedder = pipeline.models.unchecked(space)
         try:
             with open_search(connection, embedder, settings=settings, environ=pipeline.environ) as search:
                 return space, [

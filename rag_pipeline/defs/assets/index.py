@@ -10,9 +10,11 @@ from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.promotion import writing
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
+from rag_pipeline.refresh.spaces import candidate_notes, spaces_to_feed
 from rag_pipeline.sources.git.stage import RawReport
 
 
@@ -32,10 +34,13 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
     def knowledge_index(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
         days = days_of(context)
         settings = pipeline.settings
-        embedder = pipeline.embedder()
-        with stage_errors(context), pipeline.stage("knowledge_index"), pipeline.connection() as connection:
-            space = pipeline.space_of(connection, embedder)
-            embedder.close()
+        with (
+            stage_errors(context), pipeline.stage("knowledge_index"), pipeline.connection() as connection,
+            writing(connection),
+        ):  # fmt: skip
+            # Asked again: since this run embedded, another space may have been promoted.
+            feed = spaces_to_feed(connection, pipeline.models)
+            space = feed.space
             report = index_documents(
                 pipeline.lake(), days, connection=connection, space=space, now=pipeline.clock(),
                 fingerprint=pipeline_fingerprint(settings), progress=pipeline.progress(context),
@@ -49,7 +54,10 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git)
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
             metadata = _metadata(report, connection, space) | failed
-        pipeline.reports["knowledge_index"] = report
+            notes = candidate_notes(connection, feed)
+        if notes:
+            metadata["other_embedding_spaces"] = dg.MetadataValue.text("\n".join(notes))
+        pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes}
         yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})
 
     return knowledge_index

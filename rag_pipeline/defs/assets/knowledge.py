@@ -1,6 +1,6 @@
 """Documents, chunks and embeddings: knowledge on its way from the sources to the index."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from uuid import UUID
 
@@ -14,13 +14,13 @@ from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
 from rag_pipeline.documents.stage import DocumentsReport, clean_items
-from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
-from rag_pipeline.index.spaces import SpaceVectors
+from rag_pipeline.embedding.spaces import settings_of
+from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.lake.derive import DeriveReport, parts_in
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
-from rag_pipeline.refresh.stages import StoredVectors
+from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
 
 _OWNERS = ["team:knowledge"]
 
@@ -102,25 +102,27 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         code_version="1", pool="embedding",
         description=(
             "A vector for every chunk text. A text that ever had one in this embedding space, whatever document, "
-            "repository or day it came in by, is not embedded again; each finished batch is stored before the next."
+            "repository or day it came in by, is not embedded again; each finished batch is stored before the next. "
+            "Embedding spaces that are being built beside the active one are fed with the same texts."
         ),
     )  # fmt: skip
     def embeddings(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
         days = days_of(context)
-        embedder = pipeline.embedder()
-        try:
-            with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
-                space = pipeline.space_of(connection, embedder)
-                report = embed_chunks(
-                    pipeline.lake(), days, space=space, embedder=embedder,
-                    vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-                    stored=StoredVectors(connection, space, days, now=pipeline.clock()),
-                    progress=pipeline.progress(context),
-                )  # fmt: skip
-        finally:
-            embedder.close()
+        lake, models, progress = pipeline.lake(), pipeline.models, pipeline.progress(context)
+        with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
+            feed = spaces_to_feed(connection, models)
+            now = pipeline.clock()
+            report = embed_space(
+                lake, days, feed.space, models=models, connection=connection, now=now, progress=progress
+            )
+            fed = feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
+        for problem in feed.problems:
+            context.log.warning(problem)
         pipeline.reports["embeddings"] = report
-        metadata = _embedded(report, space, price=pipeline.settings.embedding.price_per_million_tokens)
+        price = settings_of(feed.space, models.settings).price_per_million_tokens
+        metadata = _embedded(report, feed.space, price=price)
+        if fed or feed.problems:
+            metadata["candidates"] = _candidates(fed, feed.problems)
         yield from results(context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day})
 
     return embeddings
@@ -162,6 +164,15 @@ def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float) 
     if refused:
         metadata["refused"] = table(("text", "reason"), refused)
     return metadata
+
+
+def _candidates(fed: Sequence[tuple[EmbeddingSpace, EmbeddingsReport]], problems: Sequence[str]) -> dg.MetadataValue:
+    """What the spaces that are being built got in this run."""
+    rows: list[tuple[object, ...]] = [
+        (f"{space.space_id}: {space.model}", report.embedded, report.reused, report.tokens, "") for space, report in fed
+    ]
+    rows += [("", "", "", "", problem) for problem in problems]
+    return table(("embedding space", "embedded", "reused", "tokens", "problem"), rows)
 
 
 def _tokens(lake: Lake, days: DayRange) -> list[int]:

@@ -8,11 +8,10 @@ from pydantic import Field
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, table
 from rag_pipeline.defs.resources import Pipeline
-from rag_pipeline.embedding import Embedder
 from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.index.bookkeeping import living_ids
 from rag_pipeline.index.database import Connection
-from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.refresh.stages import IndexedReport, index_threads
 from rag_pipeline.settings import Repository
 from rag_pipeline.sources.github.client import GitHubClient, Usage
@@ -101,23 +100,13 @@ def _reconcile(
             mirror, client, limits=pipeline.settings.github, indexed=_indexed(mirror, client, connection),
             confirmed=confirmed, now=pipeline.clock(),
         )  # fmt: skip
-        embedder = pipeline.embedder()
-        try:
-            space = pipeline.space_of(connection, embedder)
-            indexed = _index(context, pipeline, repository, connection, space, embedder)
-        finally:
-            embedder.close()
+        indexed = index_threads(
+            pipeline.settings, pipeline.lake(), repository, connection=connection, models=pipeline.models,
+            now=pipeline.clock(), progress=pipeline.progress(context),
+        )  # fmt: skip
+    for problem in indexed.problems:
+        context.log.warning(problem)
     return _row(repository, report, client.usage, indexed), _failures(pipeline, repository, report)
-
-
-def _index(
-    context: dg.AssetExecutionContext, pipeline: Pipeline, repository: Repository, connection: Connection,
-    space: EmbeddingSpace, embedder: Embedder,
-) -> IndexedReport:  # fmt: skip
-    return index_threads(
-        pipeline.settings, pipeline.lake(), repository, connection=connection, space=space, embedder=embedder,
-        now=pipeline.clock(), progress=pipeline.progress(context),
-    )  # fmt: skip
 
 
 def _indexed(mirror: GitHubMirror, client: GitHubClient, connection: Connection) -> list[tuple[str, int]]:

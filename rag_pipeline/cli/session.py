@@ -1,0 +1,34 @@
+"""What commands share: the settings of this process, entering Dagster, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_pipeline.settings import Settings, load_settings
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+chosen: dict[str, Path | None] = {"file": None}
+"""The configuration file that `--config` names."""
+
+
+def settings_of_process() -> Settings:
+    """The settings that the command line and the environment ask for; raises as `load_settings`."""
+    return load_settings(config_file=chosen["file"])
+
+
+def enter_dagster(settings: Settings) -> None:
+    """Make this process one of Dagster's: its variables are set before it is imported."""
+    from rag_pipeline.cli.environment import dagster_environment
+
+    os.environ.update(dagster_environment(settings))
+    Path(os.environ["RAG_DAGSTER_STORAGE"]).mkdir(parents=True, exist_ok=True)
+
+
+def print_json(value: object) -> None:
+    """For scripts; what JSON has no word for is printed as text."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
