@@ -13,8 +13,10 @@ from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
+from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
@@ -40,6 +42,8 @@ class IndexReport:
     postings_rebuilt: bool = False
     """All of them: another analyzer had made them, or none."""
     segments_merged: int = 0
+    pg_search_rows: int = 0
+    """Written and removed in ParadeDB's index."""
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -57,8 +61,20 @@ def index_documents(
     fingerprint: str,
     now: datetime,
     progress: Progress,
+    pg_search: bool = False,
 ) -> IndexReport:
-    """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking."""
+    """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking.
+
+    `pg_search`: ParadeDB's index is kept up, too.
+
+    Raises:
+        ConfigError: the server does not carry pg_search.
+    """
+    if pg_search and not ensure_pg_search(connection):
+        raise ConfigError(
+            'retrieval.lexical is "pg_search", but this PostgreSQL server does not carry the extension: install it '
+            'there, or set retrieval.lexical to "postings"'
+        )
     report = IndexReport(postings_rebuilt=rebuild_if_outdated(connection))
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
@@ -74,6 +90,9 @@ def index_documents(
             if (part.tenant, part.repository, part.day) not in failed:
                 record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
         progress(STAGE, done=done, total=len(parts), unit="parts")
+    if pg_search:
+        for tenant in sorted({part.tenant for part in parts}):
+            report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
     report.segments_merged = merge_segments(connection)
     report.graph_built = ensure_graph(connection, space)
     return report

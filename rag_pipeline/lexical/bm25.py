@@ -15,11 +15,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.lexical.postings import Entries
+from rag_pipeline.lexical.postings import ENTRY, Entries
 
 Numbers: TypeAlias = NDArray[np.uint32]
 Scores: TypeAlias = NDArray[np.float64]
 
+NO_ENTRIES: Final[Entries] = np.empty(0, dtype=ENTRY)
 _DENSE_SPAN: Final = 16_000_000
 """Up to so many numbers from the first to the last, an array with a place for each is faster than sorting."""
 _WORTH_SKIPPING: Final = 4_000

@@ -79,7 +79,7 @@ def _run_stages(
     feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
     indexed = index_documents(
         lake, days, connection=connection, space=feed.space, fingerprint=pipeline_fingerprint(settings), now=now,
-        progress=progress,
+        progress=progress, pg_search=settings.retrieval.lexical == "pg_search",
     )  # fmt: skip
     settle(indexed.failures, "knowledge_index")
     report.embedded += embedded.embedded

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Statistics, Term
+from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Scores, Statistics, Term
 from rag_pipeline.lexical.postings import Entries, read_entries, read_members
+
+
+class LexicalRanking(Protocol):
+    """The chunks that hold the words of one question; see `Ranking`."""
+
+    statistics: Statistics
+
+    def best(self, limit: int) -> list[tuple[int, float]]:
+        """Numbers and BM25 scores of the best, best first, equal ones by number."""
+
+    def scores(self, numbers: Numbers) -> Scores:
+        """The scores of these chunks, in their order; 0 for one that holds no term."""
+
+    def matches(self, number: int) -> Sequence[str]:
+        """The terms that a chunk holds, those that say the most first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +65,23 @@ def lexical_ranking(
     How rare a term is does not depend on `allowed`, but on all that the asker may see.
     """
     values = {"segments": list(segments.ids), "terms": list(asked)}
+    parts: defaultdict[str, list[bytes]] = defaultdict(list)
     with connection.cursor(binary=True) as cursor:
-        holding = {
-            term: added - removed for term, added, removed in cursor.execute(queries("segments")["holding"], values)
-        }
-        parts: defaultdict[str, list[bytes]] = defaultdict(list)
         for term, entries in cursor.execute(queries("segments")["entries"], values):
             parts[term].append(entries)
     terms = [
         Term(text=term, holding=held, weight=asked[term],
              entries=_only(read_entries(parts[term], removed=segments.removed), allowed))
-        for term, held in holding.items()
+        for term, held in holding_of(connection, asked, segments=segments).items()
     ]  # fmt: skip
     return Ranking(terms, segments.statistics, parameters)
+
+
+def holding_of(connection: Connection, asked: Iterable[str], *, segments: VisibleSegments) -> dict[str, int]:
+    """In how many living chunks of these segments each term occurs, as far as it occurs at all."""
+    values = {"segments": list(segments.ids), "terms": list(asked)}
+    rows = connection.execute(queries("segments")["holding"], values)
+    return {term: added - removed for term, added, removed in rows}
 
 
 def _only(entries: Entries, allowed: Numbers | None) -> Entries:

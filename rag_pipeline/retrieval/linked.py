@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import SearchHit
+from rag_pipeline.retrieval.hits import hit_of
 
 
 def linked_hits(connection: Connection, hits: Sequence[SearchHit], *, limit: int) -> list[SearchHit]:
@@ -24,17 +24,6 @@ def linked_hits(connection: Connection, hits: Sequence[SearchHit], *, limit: int
     if not documents or limit < 1:
         return []
     rows = connection.execute(queries("linked")["linked"], {"documents": documents, "limit": limit})
-    return [_hit(rank, row) for rank, row in enumerate(rows, start=len(hits) + 1)]
-
-
-def _hit(rank: int, row: Sequence[Any]) -> SearchHit:
-    (linked_from, chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
-     language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
-    fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
-    return SearchHit(
-        rank=rank, score=0.0, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
-        location=reference if reference and not path else f"{path or source_id}:{start}-{end}",
-        repository=repository, source_type=source_type, source_id=source_id, language=language,
-        heading_path=tuple(heading_path), start_line=start, end_line=end, document_id=document_id, chunk_id=chunk_id,
-        source_updated_at=updated, tokens=tokens, linked_from=linked_from,
-    )  # fmt: skip
+    return [
+        hit_of(row[1:], rank=rank, score=0.0, linked_from=row[0]) for rank, row in enumerate(rows, start=len(hits) + 1)
+    ]

@@ -10,11 +10,22 @@ few, more is asked for, so that `limit` come back whenever so many exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
 
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.pg_search import is_whole, on_tenant
+from rag_pipeline.index.segments import Worded, lexical_text
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lexical.analyzer import count_terms
+from rag_pipeline.lexical.bm25 import NO_ENTRIES, Numbers, Parameters, Scores, Term
+from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of
+
+_CHOICE: Final = 2
+"""Candidates per chunk that is asked for: the extension's order differs a little from ours."""
 
 
 class PgSearchLeg:
@@ -54,6 +65,63 @@ class PgSearchLeg:
             if len(found) >= limit or len(rows) < most:
                 return found[:limit]
             most *= 8
+
+
+class PgSearchRanking:
+    """Ranks as `Ranking` does: pg_search names the candidates, and what they score is computed from their texts.
+
+    So scores, and with them the fusion, are those of our formula over what the asker may see, whatever the extension
+    rounds and counts.
+    """
+
+    def __init__(
+        self, connection: Connection, asked: Mapping[str, float], *, tenant: str, segments: VisibleSegments,
+        parameters: Parameters, allowed: Numbers | None,
+    ) -> None:  # fmt: skip
+        self._connection = connection
+        self._tenant = tenant
+        self._allowed = None if allowed is None else allowed.tolist()
+        self._parameters = parameters
+        self.statistics = segments.statistics
+        held = holding_of(connection, asked, segments=segments)
+        terms = [
+            Term(text=term, holding=held[term], weight=weight, entries=NO_ENTRIES)
+            for term, weight in asked.items() if held.get(term, 0) > 0
+        ]  # fmt: skip
+        self._weights = {term.text: term.weight * term.idf(self.statistics) for term in terms}
+        self._counts: dict[int, Mapping[str, int]] = {}
+
+    def best(self, limit: int) -> list[tuple[int, float]]:
+        """The best chunks among those that pg_search ranks highest, twice as many as are asked for."""
+        found = PgSearchLeg().search(
+            self._connection, list(self._weights), tenant=self._tenant, limit=_CHOICE * limit, allowed=self._allowed
+        )
+        numbers = np.array([number for number, _ in found], dtype=np.uint32)
+        scored = zip(numbers.tolist(), self.scores(numbers).tolist(), strict=True)
+        return sorted(((n, score) for n, score in scored if score > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+    def scores(self, numbers: Numbers) -> Scores:
+        """The scores of these chunks, in their order; 0 for one that holds no term."""
+        self._count([number for number in numbers.tolist() if number not in self._counts])
+        return np.array([self._score(self._counts.get(number, {})) for number in numbers.tolist()], dtype=np.float64)
+
+    def matches(self, number: int) -> list[str]:
+        """The terms that a chunk holds, those that say the most first."""
+        held = self._counts.get(number, {})
+        return sorted((term for term in self._weights if term in held), key=lambda term: (-self._weights[term], term))
+
+    def _score(self, counts: Mapping[str, int]) -> float:
+        k1, b = self._parameters.k1, self._parameters.b
+        norm = k1 * (1 - b + b * sum(counts.values()) / self.statistics.mean_length)
+        return sum(
+            weight * counts[term] / (counts[term] + norm) for term, weight in self._weights.items() if term in counts
+        )
+
+    def _count(self, numbers: list[int]) -> None:
+        values = {"numbers": numbers, "tenant": self._tenant}
+        for row in self._connection.execute(queries("pg_search")["worded"], values):
+            worded = Worded._make(row)
+            self._counts[worded.number] = count_terms(lexical_text(worded))
 
 
 def _best(

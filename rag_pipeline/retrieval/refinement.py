@@ -11,6 +11,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.diversity import VectorOf, diversified, without_near_duplicates
+from rag_pipeline.retrieval.linked import linked_hits
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.rerank import Reranker, reranked
@@ -20,6 +21,8 @@ from rag_pipeline.settings import Rerank, Retrieval
 
 _CHOICE = 3
 """Hits per wanted one that diversity chooses from."""
+_LINKED = 3
+"""Of each hit's document, so many others that it is linked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class Refinement:
         return max(k, self.rerank.top_n if self.is_reranked else 0, _CHOICE * k if self.diversity else 0)
 
     def apply(self, hits: Sequence[SearchHit]) -> tuple[list[SearchHit], str]:
-        """At most `k` hits, and what could not be done."""
+        """At most `k` hits, behind them what they are linked to, and what could not be done."""
         found, problem = list(hits), ""
         vectors = self._vectors(found) if self.diversity else {}
         if self.diversity:
@@ -66,7 +69,12 @@ class Refinement:
         found = diversified(found, vectors, diversity=self.diversity, k=self.query.k)
         if self.query.stitch:
             found = stitched(found, self._places(found))
-        return [replace(hit, rank=rank) for rank, hit in enumerate(found, start=1)], problem
+        found = [replace(hit, rank=rank) for rank, hit in enumerate(found, start=1)]
+        return found + (self._linked(found) if self.query.linked else []), problem
+
+    def _linked(self, hits: Sequence[SearchHit]) -> list[SearchHit]:
+        with reading(self.connection, tenant=self.query.tenant, scopes=self.query.scopes):
+            return linked_hits(self.connection, hits, limit=_LINKED)
 
     def _vectors(self, hits: Sequence[SearchHit]) -> VectorOf:
         if self.space is None or not hits:

@@ -19,11 +19,13 @@ from rag_pipeline.errors import TransientError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking
+from rag_pipeline.lexical.bm25 import Numbers, Parameters
 from rag_pipeline.lexical.questions import weighted_terms
 from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
 from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
-from rag_pipeline.retrieval.lexical_leg import VisibleSegments, lexical_ranking, visible_segments
+from rag_pipeline.retrieval.hits import hit_of
+from rag_pipeline.retrieval.lexical_leg import LexicalRanking, VisibleSegments, lexical_ranking, visible_segments
+from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities
@@ -79,7 +81,13 @@ def search(
         found = _rows(connection, query.tenant, [one.number for one in scored])
     # Row-level security has the last word on what may be shown.
     visible = [one for one in scored if one.number in found]
-    hits = [_hit(rank, one, found[one.number]) for rank, one in enumerate(visible, start=1)]
+    hits = [
+        hit_of(
+            found[one.number], rank=rank, score=one.score, matched_terms=one.matched_terms,
+            legs=[leg for leg in (one.lexical, one.vector) if leg is not None],
+        )
+        for rank, one in enumerate(visible, start=1)
+    ]  # fmt: skip
     return [hit for hit in hits if query.min_score is None or hit.score >= query.min_score]
 
 
@@ -102,7 +110,7 @@ class _Legs:
         """What the legs found, best first."""
         segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
         few = self._few_that_match(segments)
-        ranking: Ranking | None = None
+        ranking: LexicalRanking | None = None
         lexical: list[tuple[int, float]] = []
         if self._query.legs != "vector":
             ranking, lexical = self._lexical(segments, few)
@@ -122,14 +130,25 @@ class _Legs:
         numbers = np.frombuffer(row[0] if row else b"", dtype=">i8").astype(np.uint32)
         return numbers if len(numbers) <= EXACT_UP_TO else None
 
-    def _lexical(self, segments: VisibleSegments, few: Numbers | None) -> tuple[Ranking, list[tuple[int, float]]]:
+    def _lexical(
+        self, segments: VisibleSegments, few: Numbers | None
+    ) -> tuple[LexicalRanking, list[tuple[int, float]]]:
         parameters = Parameters(k1=self._settings.k1, b=self._settings.b)
-        ranking = lexical_ranking(self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
+        tenant = self._query.tenant
+        ranking: LexicalRanking
+        if self._settings.lexical == "pg_search" and PgSearchLeg().is_ready(self._connection, tenant=tenant):
+            ranking = PgSearchRanking(
+                self._connection, self._asked, tenant=tenant, segments=segments, parameters=parameters, allowed=few
+            )
+        else:
+            ranking = lexical_ranking(
+                self._connection, self._asked, segments=segments, parameters=parameters, allowed=few
+            )
         if few is not None or not self._query.is_filtered:
             return ranking, ranking.best(self.limit)
         return ranking, self._best_that_match(ranking)
 
-    def _best_that_match(self, ranking: Ranking) -> list[tuple[int, float]]:
+    def _best_that_match(self, ranking: LexicalRanking) -> list[tuple[int, float]]:
         """Down the ranking until enough chunks pass the filters: many do."""
         looked_at = 4 * self.limit
         while True:
@@ -148,7 +167,7 @@ class _Legs:
         way: Way = "graph" if self._query.is_filtered else "graph_everywhere"
         return nearest(self._connection, self._values, self._space, way=way)
 
-    def _alone(self, found: Sequence[tuple[int, float]], ranking: Ranking | None) -> list[Scored]:
+    def _alone(self, found: Sequence[tuple[int, float]], ranking: LexicalRanking | None) -> list[Scored]:
         leg = "vector" if ranking is None else "lexical"
         return [
             Scored(
@@ -160,7 +179,7 @@ class _Legs:
         ]  # fmt: skip
 
     def _fused(
-        self, lexical: Sequence[tuple[int, float]], vector: Sequence[tuple[int, float]], ranking: Ranking
+        self, lexical: Sequence[tuple[int, float]], vector: Sequence[tuple[int, float]], ranking: LexicalRanking
     ) -> list[Scored]:
         """Both legs' scores of what either found: a chunk that one leg ranks low is not unknown to it."""
         assert self._space is not None
@@ -204,18 +223,3 @@ def _with_filters(name: str) -> sql.Composed:
 def _rows(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
     values = {"numbers": list(numbers), "tenant": tenant}
     return {row[0]: row[1:] for row in connection.execute(queries("search")["hits"], values)}
-
-
-def _hit(rank: int, scored: Scored, row: Sequence[Any]) -> SearchHit:
-    (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
-     language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
-    fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
-    location = reference if reference and not path else f"{path or source_id}:{start}-{end}"
-    return SearchHit(
-        rank=rank, score=scored.score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
-        location=location, repository=repository, source_type=source_type,
-        source_id=source_id, language=language, heading_path=tuple(heading_path), start_line=start, end_line=end,
-        document_id=document_id, chunk_id=chunk_id, source_updated_at=updated, tokens=tokens,
-        legs=tuple(leg for leg in (scored.lexical, scored.vector) if leg is not None),
-        matched_terms=tuple(scored.matched_terms),
-    )  # fmt: skip

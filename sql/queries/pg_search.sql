@@ -92,3 +92,7 @@ FROM rag.{name}(%(terms)s::text[], %(most)s) AS best
 LEFT JOIN rag.chunks AS c
     ON c.number = best.chunk AND (%(allowed)s::bigint[] IS NULL OR c.number = ANY (%(allowed)s::bigint[]))
 ORDER BY best.weight DESC, best.chunk;
+
+-- name: worded
+SELECT tenant_id, scope, number, lead, text FROM rag.chunks
+WHERE number = ANY (%(numbers)s) AND tenant_id = %(tenant)s;

@@ -1,0 +1,32 @@
+"""Rows of chunks and their documents to search hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from rag_pipeline.model import LegResult, SearchHit
+
+
+def hit_of(
+    row: Sequence[Any],
+    *,
+    rank: int,
+    score: float,
+    legs: Sequence[LegResult] = (),
+    matched_terms: Sequence[str] = (),
+    linked_from: UUID | None = None,
+) -> SearchHit:
+    """The hit of a row as `search.hits` gives it behind the number, and `linked.linked` behind the document."""
+    (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
+     language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
+    fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
+    location = reference if reference and not path else f"{path or source_id}:{start}-{end}"
+    return SearchHit(
+        rank=rank, score=score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
+        location=location, repository=repository, source_type=source_type,
+        source_id=source_id, language=language, heading_path=tuple(heading_path), start_line=start, end_line=end,
+        document_id=document_id, chunk_id=chunk_id, source_updated_at=updated, tokens=tokens, legs=tuple(legs),
+        matched_terms=tuple(matched_terms), linked_from=linked_from,
+    )  # fmt: skip
