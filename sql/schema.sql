@@ -64,8 +64,6 @@ CREATE TABLE rag.documents (
 -- ON CONFLICT waits for the other at one index only.
 CREATE INDEX documents_source ON rag.documents (tenant_id, source_type, source_id);
 CREATE INDEX documents_live ON rag.documents (tenant_id, repository, source_type) WHERE NOT deleted;
--- Filters on author, label, state and other metadata.
-CREATE INDEX documents_metadata ON rag.documents USING gin (metadata jsonb_path_ops);
 
 -- Spans of a document that can stand alone: what is embedded, found and cited. They change with their document, in
 -- one transaction; a chunk whose text stays keeps its id, and with it its vector.

@@ -16,7 +16,7 @@ from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import Failure
+from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Models
 from rag_pipeline.retrieval.query import SearchQuery
@@ -97,8 +97,12 @@ class Pipeline:
         with connected(database_url(self.settings)) as connection:
             yield connection
 
-    def search(self, query: SearchQuery) -> Found:
+    def search(self, query: SearchQuery) -> Sequence[SearchHit]:
         """Hits of the index's active space, whichever model the settings name by now."""
+        return self.find(query).hits
+
+    def find(self, query: SearchQuery) -> Found:
+        """The hits, and what they had to do without."""
         with (
             self.connection() as connection,
             open_retriever(connection, self.settings, environ=self.environ, make=self.make_embedder) as retriever,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_pipeline_tests.bench import search
 from rag_pipeline_tests.bench.__main__ import main
 from rag_pipeline_tests.git_repository import GitRepository
 
@@ -40,6 +41,18 @@ def test_a_benchmark_measures_and_its_checks_hold(
     found = json.loads(file.read_text())
     assert code == 0, found["checks"]
     assert found["figures"] and found["checks"]
+    assert "BROKEN" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_searches_are_measured(
+    history: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(search, "_LOAD_S", 2.0)
+    file = tmp_path / "figures.json"
+    assert main(["--repo", str(history.path), "--only", "search", "--chunks", "3000", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert {"3,000 chunks: fused, p95", "3,000 chunks: postings"} <= {figure["name"] for figure in found["figures"]}
     assert "BROKEN" not in capsys.readouterr().out
 
 

@@ -99,7 +99,7 @@ def world(connection):
     for number, kind, target in links:
         connection.execute(
             "INSERT INTO rag.links SELECT document_id, %s, %s, tenant_id FROM rag.documents"
-            " WHERE source_id = %s AND source_type = 'github_pull_request'",
+            " WHERE source_id = %s AND source_type = 'github_pull_request' ON CONFLICT DO NOTHING",
             (kind, target, f"handbook:#{number}"),
         )
     return connection

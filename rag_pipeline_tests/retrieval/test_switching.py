@@ -83,13 +83,19 @@ def test_searches_during_switches_are_answered_by_one_space_each(database, conne
     assert seen <= {"first", "fourth"}
 
 
-def test_a_question_asked_during_a_switch_is_answered_by_the_space_before(database, connection, spaces):
+def test_a_question_asked_during_a_switch_is_asked_again_of_the_new_space(database, connection, spaces):
+    asked = []
+
     def switch() -> None:
         with connected(database) as other:
             promote(other, spaces["b"].space_id, gate=lambda *_: [])
 
-    retriever = Retriever(connection, embedder_of=lambda space: SpaceEmbedder(space, switch))  # type: ignore[arg-type,return-value]
-    assert texts(retriever) == TEXTS
+    def embedder_of(space: EmbeddingSpace) -> SpaceEmbedder:
+        asked.append(space.model)
+        return SpaceEmbedder(space, switch if space.model == "a" else lambda: None)
+
+    assert texts(Retriever(connection, embedder_of=embedder_of)) == TEXTS[::-1]  # type: ignore[arg-type]
+    assert asked == ["a", "b"]
 
 
 def test_a_question_whose_space_was_dropped_meanwhile_is_asked_again(database, connection, spaces):

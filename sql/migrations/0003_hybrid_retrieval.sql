@@ -46,9 +46,6 @@ CREATE TABLE rag.links (
 );
 CREATE INDEX links_target ON rag.links (tenant_id, target);
 
--- Filters on author, label, state and other metadata.
-CREATE INDEX documents_metadata ON rag.documents USING gin (metadata jsonb_path_ops);
-
 -- How good a space was at answering labelled questions, and when.
 CREATE TABLE rag.evaluations (
     evaluation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -53,7 +53,7 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
     )  # fmt: skip
     def query(context: dg.AssetExecutionContext, config: QueryConfig, pipeline: dg.ResourceParam[Pipeline]) -> Result:
         with stage_errors(context):
-            result = pipeline.search(_query_of(config))
+            result = pipeline.find(_query_of(config))
         hits = result.hits
         found = answer(config.question, hits)
         return dg.MaterializeResult(
