@@ -29,7 +29,6 @@ from rag_pipeline_tests.bench.files import files_of
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.search_corpus import TENANT, Corpus, corpus_of, later
 
-_SECTION = "search"
 _SIZES: Final = (100_000,)
 _LIMITS: Final = {100_000: {"lexical": (4, 20), "vector": (2, 5), "fused": (8, 25)}, 1_000_000: {"fused": (60, 60)}}
 """Milliseconds, p50 and p95."""
@@ -47,8 +46,9 @@ def bench_search(
         migrate(url)
         with connected(url) as connection:
             for size in chunks:
-                _bench_size(connection, url, corpus, size, report)
-    report.show(_SECTION)
+                section = f"search, {size:,} chunks"
+                _bench_size(connection, url, corpus, size, report, section)
+                report.show(section)
 
 
 @contextmanager
@@ -66,25 +66,25 @@ def _percentile(times: Sequence[float], share: int) -> float:
     return float(np.percentile(times, share))
 
 
-def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, report: Report) -> None:
+def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, report: Report, section: str) -> None:
     connection.execute("TRUNCATE rag.documents, rag.chunks, rag.segments, rag.postings, rag.embedding_spaces CASCADE")
     started = time.perf_counter()
     space = _fill(connection, corpus, size)
     name = f"{size:,} chunks"
-    report.figure(_SECTION, f"{name}: built", time.perf_counter() - started, "s", note="chunks, postings, graph")
+    report.figure(section, f"{name}: built", time.perf_counter() - started, "s", note="chunks, postings, graph")
     (held,) = connection.execute("SELECT pg_total_relation_size('rag.postings')").fetchone() or (0,)
     (segments,) = connection.execute("SELECT count(*) FROM rag.segments").fetchone() or (0,)
-    report.figure(_SECTION, f"{name}: postings", held / 1e6, "MB", note=f"{segments} segments")
+    report.figure(section, f"{name}: postings", held / 1e6, "MB", note=f"{segments} segments")
     for leg in ("lexical", "vector", "fused"):
         times = _times(connection, corpus, space, leg)
         p50, p95 = _LIMITS.get(size, {}).get(leg, (None, None))
-        report.figure(_SECTION, f"{name}: {leg}, p50", _percentile(times, 50), "ms", at_most=p50)
-        report.figure(_SECTION, f"{name}: {leg}, p95", _percentile(times, 95), "ms", at_most=p95)
+        report.figure(section, f"{name}: {leg}, p50", _percentile(times, 50), "ms", at_most=p50)
+        report.figure(section, f"{name}: {leg}, p95", _percentile(times, 95), "ms", at_most=p95)
     for label, where, least in (("", {}, 0.98), (", 1 % filter", {"repository": "repository-7"}, 0.95)):
         recall = _recall(connection, corpus, space, where)
         found = f"{recall:.3f} of the ten nearest, {least} wanted"
-        report.check(_SECTION, f"{name}: the vector leg finds what is nearest{label}", recall >= least, found)
-    _bench_load(url, corpus, space, name, report)
+        report.check(section, f"{name}: the vector leg finds what is nearest{label}", recall >= least, found)
+    _bench_load(url, corpus, space, name, report, section)
 
 
 def _fill(connection: Connection, corpus: Corpus, size: int) -> EmbeddingSpace:
@@ -138,19 +138,19 @@ def _recall(connection: Connection, corpus: Corpus, space: EmbeddingSpace, where
     return float(np.mean([len(some & right) / len(right) for some, right in zip(found, exact, strict=True)]))
 
 
-def _bench_load(url: str, corpus: Corpus, space: EmbeddingSpace, name: str, report: Report) -> None:
+def _bench_load(url: str, corpus: Corpus, space: EmbeddingSpace, name: str, report: Report, section: str) -> None:
     """Parallel clients, alone and while a refresh writes."""
     quiet = _under_load(url, corpus, space, writes=False)
     busy = _under_load(url, corpus, space, writes=True)
     for label, found in (("quiet", quiet), ("while a refresh writes", busy)):
         times = found["times"]
-        report.figure(_SECTION, f"{name}: {_CLIENTS} clients, {label}, p95", _percentile(times, 95), "ms",
+        report.figure(section, f"{name}: {_CLIENTS} clients, {label}, p95", _percentile(times, 95), "ms",
                       note=f"{len(times):,} searches, {found['written']:,} documents written")  # fmt: skip
     errors = f"{busy['errors']} errors, {busy['empty']} empty answers"
-    report.check(_SECTION, f"{name}: no error and no empty answer while a refresh writes",
+    report.check(section, f"{name}: no error and no empty answer while a refresh writes",
                  not busy["errors"] and not busy["empty"], errors)  # fmt: skip
     ratio = _percentile(busy["times"], 95) / _percentile(quiet["times"], 95)
-    report.figure(_SECTION, f"{name}: p95 while a refresh writes, to the quiet one", ratio, "times", at_most=3)
+    report.figure(section, f"{name}: p95 while a refresh writes, to the quiet one", ratio, "times", at_most=3)
 
 
 def _under_load(url: str, corpus: Corpus, space: EmbeddingSpace, *, writes: bool) -> dict[str, object]:
@@ -205,7 +205,7 @@ def _write_until(url: str, corpus: Corpus, space: EmbeddingSpace, ends: float) -
                 changed = [later(entry, round_) for entry in entries]
                 hashes = {chunk.text: chunk.text_hash for entry in changed for chunk in entry.chunks}
                 SpaceVectors(connection, space, tenant=TENANT).store(
-                    list(hashes.values()), np.stack([vectors[text.rsplit(" again", 1)[0]] for text in hashes])
+                    list(hashes.values()), np.stack([vectors[text.removesuffix(f" again {round_}")] for text in hashes])
                 )
                 writer.write(changed)
                 written += len(changed)
