@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.lexical.postings import ENTRY, Entries
+from rag_pipeline.lexical.postings import ENTRY, Entries, among
 
 Numbers: TypeAlias = NDArray[np.uint32]
 Scores: TypeAlias = NDArray[np.float64]
@@ -23,7 +23,7 @@ Scores: TypeAlias = NDArray[np.float64]
 NO_ENTRIES: Final[Entries] = np.empty(0, dtype=ENTRY)
 _DENSE_SPAN: Final = 16_000_000
 """Up to so many numbers from the first to the last, an array with a place for each is faster than sorting."""
-_WORTH_SKIPPING: Final = 4_000
+_WORTH_SKIPPING: Final = 30_000
 """Shorter postings are scored rather than thought about."""
 
 
@@ -60,6 +60,11 @@ class Term:
     """Its factor in the sum, above 0."""
     entries: Entries
     """By number, ascending."""
+    numbers: Numbers = field(init=False)
+    """Of the entries, beside each other in memory: they are searched again and again."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", np.ascontiguousarray(self.entries["number"]))
 
     def idf(self, statistics: Statistics) -> float:
         """How much the term says, from 0."""
@@ -87,12 +92,8 @@ class Ranking:
 
     def matches(self, number: int) -> list[str]:
         """The terms that a chunk holds, those that say the most first."""
-        found = []
-        for term in self.terms:
-            at = int(np.searchsorted(term.entries["number"], number))
-            if at < len(term.entries) and term.entries["number"][at] == number:
-                found.append(term.text)
-        return found
+        wanted = np.array([number], dtype=np.uint32)  # of another type, all numbers would be converted
+        return [term.text for term in self.terms if among(wanted, term.numbers)[0]]
 
     def best(self, limit: int) -> list[tuple[int, float]]:
         """The `limit` chunks with the highest scores and their scores, best first; equal ones by number.
@@ -131,7 +132,7 @@ class Ranking:
     def _with_terms(self, numbers: Numbers, total: Scores, start: int, end: int) -> tuple[Numbers, Scores]:
         """The chunks and those that hold the terms from `start` to `end`, with what these add."""
         terms = self.terms[start:end]
-        lists = [term.entries["number"] for term in terms]
+        lists = [term.numbers for term in terms]
         parts = [part for part in (numbers, *lists) if len(part)]
         if not parts:
             return numbers, total
@@ -143,20 +144,20 @@ class Ranking:
         places[numbers - first] = total
         for weight, term, held in zip(self.weights[start:end], terms, lists, strict=True):
             places[held - first] += weight * self._saturation(term.entries)
-        found = np.flatnonzero(places)
+        found = np.flatnonzero(places > 0)  # many times faster than on the numbers themselves
         return (found + first).astype(np.uint32), places[found]
 
     def _with_terms_sorted(self, numbers: Numbers, total: Scores, start: int, end: int) -> tuple[Numbers, Scores]:
-        merged = np.unique(np.concatenate([numbers, *(term.entries["number"] for term in self.terms[start:end])]))
+        merged = np.unique(np.concatenate([numbers, *(term.numbers for term in self.terms[start:end])]))
         scores = np.zeros(len(merged))
         scores[np.searchsorted(merged, numbers)] = total
         for weight, term in zip(self.weights[start:end], self.terms[start:end], strict=True):
-            scores[np.searchsorted(merged, term.entries["number"])] += weight * self._saturation(term.entries)
+            scores[np.searchsorted(merged, term.numbers)] += weight * self._saturation(term.entries)
         return merged, scores
 
     def _add(self, total: Scores, numbers: Numbers, weight: float, term: Term) -> None:
         """Add what a term gives to these chunks."""
-        held = term.entries["number"]
+        held = term.numbers
         if not len(held) or not len(numbers):
             return
         at = np.minimum(np.searchsorted(held, numbers), len(held) - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -66,13 +66,17 @@ def lexical_ranking(
     """
     values = {"segments": list(segments.ids), "terms": list(asked)}
     parts: defaultdict[str, list[bytes]] = defaultdict(list)
+    holding: Counter[str] = Counter()
     with connection.cursor(binary=True) as cursor:
-        for term, entries in cursor.execute(queries("segments")["entries"], values):
+        for term, added, removed, entries in cursor.execute(queries("segments")["entries"], values):
             parts[term].append(entries)
+            holding[term] += added - removed
     terms = [
-        Term(text=term, holding=held, weight=asked[term],
-             entries=_only(read_entries(parts[term], removed=segments.removed), allowed))
-        for term, held in holding_of(connection, asked, segments=segments).items()
+        Term(
+            text=term, holding=held, weight=asked[term],
+            entries=_only(read_entries(parts[term], removed=segments.removed), allowed),
+        )
+        for term, held in holding.items()
     ]  # fmt: skip
     return Ranking(terms, segments.statistics, parameters)
 

@@ -47,9 +47,7 @@ class Scored:
 
     number: int
     score: float
-    lexical: LegResult | None
-    vector: LegResult | None
-    matched_terms: Sequence[str]
+    legs: Sequence[LegResult]
 
 
 def search(
@@ -79,12 +77,13 @@ def search(
             raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
         scored = legs.scored()[:wanted]
         found = _rows(connection, query.tenant, [one.number for one in scored])
+        matched = {number: legs.matches(number) for number in found}
     # Row-level security has the last word on what may be shown.
     visible = [one for one in scored if one.number in found]
     hits = [
         hit_of(
-            found[one.number], rank=rank, score=one.score, matched_terms=one.matched_terms,
-            legs=[leg for leg in (one.lexical, one.vector) if leg is not None],
+            found[one.number], rank=rank, score=one.score, matched_terms=matched[one.number],
+            legs=one.legs,
         )
         for rank, one in enumerate(visible, start=1)
     ]  # fmt: skip
@@ -103,22 +102,30 @@ class _Legs:
         self._space = space
         self._settings = settings
         self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
-        self.limit = max(settings.candidates, wanted)
+        self._ranking: LexicalRanking | None = None
+        self._wanted = wanted
+        # One leg alone need not look further than what is wanted of it.
+        self.limit = max(settings.candidates, wanted) if query.legs == "fused" and vector is not None else wanted
         self._values = _values(query, vector) | {"limit": self.limit, "enough": EXACT_UP_TO + 1}
 
     def scored(self) -> list[Scored]:
         """What the legs found, best first."""
         segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
         few = self._few_that_match(segments)
-        ranking: LexicalRanking | None = None
         lexical: list[tuple[int, float]] = []
         if self._query.legs != "vector":
-            ranking, lexical = self._lexical(segments, few)
+            self._ranking, lexical = self._lexical(segments, few)
+        ranking = self._ranking
         vector = self._vector(segments, few) if self._query.legs != "lexical" else []
-        if self._query.legs == "vector" or self._space is None or ranking is None:
-            alone = vector if ranking is None else lexical
-            return self._alone(alone, ranking)
+        if ranking is None:
+            return self._alone(vector, "vector")
+        if self._query.legs == "lexical" or self._space is None:
+            return self._alone(lexical, "lexical")
         return self._fused(lexical, vector, ranking)
+
+    def matches(self, number: int) -> Sequence[str]:
+        """The question's terms that a chunk holds, once the legs have scored; none when the vectors alone did."""
+        return self._ranking.matches(number) if self._ranking else ()
 
     def _few_that_match(self, segments: VisibleSegments) -> Numbers | None:
         """The chunks that match the filters, when they are few enough to be looked at one by one."""
@@ -167,16 +174,11 @@ class _Legs:
         way: Way = "graph" if self._query.is_filtered else "graph_everywhere"
         return nearest(self._connection, self._values, self._space, way=way)
 
-    def _alone(self, found: Sequence[tuple[int, float]], ranking: LexicalRanking | None) -> list[Scored]:
-        leg = "vector" if ranking is None else "lexical"
+    def _alone(self, found: Sequence[tuple[int, float]], leg: str) -> list[Scored]:
+        results = [LegResult(leg=leg, rank=rank, score=score) for rank, (_, score) in enumerate(found, start=1)]
         return [
-            Scored(
-                number=number, score=score, matched_terms=ranking.matches(number) if ranking else (),
-                lexical=LegResult(leg=leg, rank=rank, score=score) if ranking else None,
-                vector=None if ranking else LegResult(leg=leg, rank=rank, score=score),
-            )
-            for rank, (number, score) in enumerate(found, start=1)
-        ]  # fmt: skip
+            Scored(number=n, score=score, legs=(result,)) for (n, score), result in zip(found, results, strict=True)
+        ]
 
     def _fused(
         self, lexical: Sequence[tuple[int, float]], vector: Sequence[tuple[int, float]], ranking: LexicalRanking
@@ -195,11 +197,13 @@ class _Legs:
         weights = FusionWeights(**self._settings.fusion.model_dump())
         return [
             Scored(
-                number=fused.id, score=fused.score, matched_terms=ranking.matches(fused.id),
-                lexical=LegResult(leg="lexical", rank=lexical_ranks.get(fused.id), score=scores.get(fused.id, 0.0)),
-                vector=LegResult(leg="vector", rank=vector_ranks.get(fused.id), score=cosines.get(fused.id, 0.0)),
+                number=fused.id, score=fused.score,
+                legs=(
+                    LegResult(leg="lexical", rank=lexical_ranks.get(fused.id), score=scores.get(fused.id, 0.0)),
+                    LegResult(leg="vector", rank=vector_ranks.get(fused.id), score=cosines.get(fused.id, 0.0)),
+                ),
             )
-            for fused in fuse(candidates, query=shape, weights=weights)
+            for fused in fuse(candidates, query=shape, weights=weights)[: self._wanted]
         ]  # fmt: skip
 
 

@@ -38,7 +38,7 @@ class Retrieval(Section):
     """BM25: what `how`, `the` and their like count in a question, against 1 for every other term."""
     lexical: Literal["postings", "pg_search"] = "postings"
     """`postings`: our own, on any PostgreSQL; `pg_search`: ParadeDB's index, where the server has the extension."""
-    candidates: int = Field(default=100, ge=10, le=1000)
+    candidates: int = Field(default=50, ge=10, le=1000)
     """Of each leg, as many of the best are fused, and at least as many as hits are asked for."""
     fusion: Fusion = Fusion()
     diversity: float = Field(default=0.0, ge=0, le=1)

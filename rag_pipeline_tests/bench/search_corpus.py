@@ -64,7 +64,7 @@ class Corpus:
         first = chance.integers(0, len(self.texts), count)
         second = chance.integers(0, len(self.texts), count)
         share = chance.uniform(0.6, 1.0, (count, 1)).astype(np.float32)
-        noise = chance.normal(0, 0.3 / np.sqrt(self.vectors.shape[1]), (count, self.vectors.shape[1]))
+        noise = chance.normal(0, 0.1 / np.sqrt(self.vectors.shape[1]), (count, self.vectors.shape[1]))
         vectors = share * self.vectors[first] + (1 - share) * self.vectors[second] + noise
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         texts = [

@@ -39,7 +39,10 @@ class FakeTextCrossEncoder:
         return (float(len(passage) - len(question)) for passage in passages)
 
 
-@pytest.fixture(params=[SENTENCE_TRANSFORMERS, FASTEMBED, SENTENCE_TRANSFORMERS | FASTEMBED], ids=str)
+@pytest.fixture(
+    params=[SENTENCE_TRANSFORMERS, FASTEMBED, SENTENCE_TRANSFORMERS | FASTEMBED],
+    ids=lambda names: "+".join(sorted(names)),
+)
 def installed(request, monkeypatch) -> set[str]:
     """The libraries that are there."""
     modules = {

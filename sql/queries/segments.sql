@@ -51,6 +51,6 @@ WHERE segment_id = ANY (%(segments)s) AND term = ANY (%(terms)s)
 GROUP BY term;
 
 -- name: entries
-SELECT term, entries FROM rag.postings
-WHERE segment_id = ANY (%(segments)s) AND term = ANY (%(terms)s) AND chunks > 0
+SELECT term, chunks, removed, entries FROM rag.postings
+WHERE segment_id = ANY (%(segments)s) AND term = ANY (%(terms)s)
 ORDER BY term, segment_id;
