@@ -8,7 +8,7 @@ without the constant factor `k1 + 1`, which changes no order).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -51,13 +51,11 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A term of the question, with the living chunks that hold it."""
+    """A term and the living chunks that hold it."""
 
     text: str
     holding: int
     """How many chunks hold it."""
-    weight: float
-    """Its factor in the sum, above 0."""
     entries: Entries
     """By number, ascending."""
     numbers: Numbers = field(init=False)
@@ -66,19 +64,26 @@ class Term:
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", np.ascontiguousarray(self.entries["number"]))
 
+    @property
+    def nbytes(self) -> int:
+        """Of memory, about."""
+        return self.entries.nbytes + self.numbers.nbytes + 200
+
     def idf(self, statistics: Statistics) -> float:
         """How much the term says, from 0."""
         return math.log(1 + (statistics.chunks - self.holding + 0.5) / (self.holding + 0.5))
 
 
 class Ranking:
-    """Scores chunks for one question."""
+    """Scores chunks for one question: its terms, each with its factor in the sum (`asked`, above 0)."""
 
-    def __init__(self, terms: Sequence[Term], statistics: Statistics, parameters: Parameters) -> None:
+    def __init__(
+        self, terms: Sequence[Term], asked: Mapping[str, float], statistics: Statistics, parameters: Parameters
+    ) -> None:
         self.statistics = statistics
         self._parameters = parameters
         # The rarest first: what has none of them can hardly be among the best.
-        weighted = [(term.weight * term.idf(statistics), term) for term in terms if term.holding > 0]
+        weighted = [(asked[term.text] * term.idf(statistics), term) for term in terms if term.holding > 0]
         weighted.sort(key=lambda pair: (-pair[0], pair[1].text))
         self.terms = [term for _, term in weighted]
         self.weights = [weight for weight, _ in weighted]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Scores, Statistics, Term
 from rag_pipeline.lexical.postings import Entries, read_entries, read_members
+from rag_pipeline.retrieval.term_cache import SHARED, TermCache
 
 
 class LexicalRanking(Protocol):
@@ -36,6 +37,8 @@ class VisibleSegments:
 
     ids: Sequence[int]
     statistics: Statistics
+    key: Hashable
+    """The same for the same segments, and for no others."""
     removed: Numbers
     """Chunks that are gone though some segment still holds them, ascending."""
 
@@ -47,6 +50,8 @@ def visible_segments(connection: Connection, *, tenant: str, scopes: Sequence[st
         rows = cursor.execute(queries("segments")["visible"], values).fetchall()
     return VisibleSegments(
         ids=[row[0] for row in rows],
+        # Another database, or one made again, may number its segments alike.
+        key=(connection.info.dsn, tuple((row[0], row[6]) for row in rows)),
         statistics=Statistics(chunks=sum(row[1] - row[3] for row in rows), terms=sum(row[2] - row[4] for row in rows)),
         removed=read_members(row[5] for row in rows)["number"],
     )
@@ -59,26 +64,34 @@ def lexical_ranking(
     segments: VisibleSegments,
     parameters: Parameters,
     allowed: Numbers | None = None,
+    cache: TermCache = SHARED,
 ) -> Ranking:
     """BM25 of weighted terms over these segments; `allowed` (ascending): only these chunks are ranked.
 
     How rare a term is does not depend on `allowed`, but on all that the asker may see.
     """
-    values = {"segments": list(segments.ids), "terms": list(asked)}
+    terms = _terms(connection, asked, segments=segments, cache=cache)
+    if allowed is not None:
+        terms = [replace(term, entries=_only(term, allowed)) for term in terms]
+    return Ranking(terms, asked, segments.statistics, parameters)
+
+
+def _terms(connection: Connection, asked: Iterable[str], *, segments: VisibleSegments, cache: TermCache) -> list[Term]:
+    """The terms that occur at all, from memory where they were read before."""
+    known = {text: term for text in asked if (term := cache.get(segments.key, text)) is not None}
+    values = {"segments": list(segments.ids), "terms": [text for text in asked if text not in known]}
     parts: defaultdict[str, list[bytes]] = defaultdict(list)
     holding: Counter[str] = Counter()
-    with connection.cursor(binary=True) as cursor:
-        for term, added, removed, entries in cursor.execute(queries("segments")["entries"], values):
-            parts[term].append(entries)
-            holding[term] += added - removed
-    terms = [
-        Term(
-            text=term, holding=held, weight=asked[term],
-            entries=_only(read_entries(parts[term], removed=segments.removed), allowed),
-        )
-        for term, held in holding.items()
-    ]  # fmt: skip
-    return Ranking(terms, segments.statistics, parameters)
+    if values["terms"]:
+        with connection.cursor(binary=True) as cursor:
+            for text, added, removed, entries in cursor.execute(queries("segments")["entries"], values):
+                parts[text].append(entries)
+                holding[text] += added - removed
+    for text, held in holding.items():
+        entries = read_entries(parts[text], removed=segments.removed)
+        known[text] = Term(text=text, holding=held, entries=entries)
+        cache.put(segments.key, known[text])
+    return list(known.values())
 
 
 def holding_of(connection: Connection, asked: Iterable[str], *, segments: VisibleSegments) -> dict[str, int]:
@@ -88,10 +101,10 @@ def holding_of(connection: Connection, asked: Iterable[str], *, segments: Visibl
     return {term: added - removed for term, added, removed in rows}
 
 
-def _only(entries: Entries, allowed: Numbers | None) -> Entries:
-    if allowed is None or not len(entries):
-        return entries
-    # There are few that are allowed, and many entries.
-    at = np.minimum(np.searchsorted(entries["number"], allowed), len(entries) - 1)
-    found: Entries = entries[at[entries["number"][at] == allowed]]
+def _only(term: Term, allowed: Numbers) -> Entries:
+    """The entries of chunks that are allowed, of which there are few."""
+    if not len(term.entries):
+        return term.entries
+    at = np.minimum(np.searchsorted(term.numbers, allowed), len(term.entries) - 1)
+    found: Entries = term.entries[at[term.numbers[at] == allowed]]
     return found

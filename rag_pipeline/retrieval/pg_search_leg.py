@@ -85,10 +85,9 @@ class PgSearchRanking:
         self.statistics = segments.statistics
         held = holding_of(connection, asked, segments=segments)
         terms = [
-            Term(text=term, holding=held[term], weight=weight, entries=NO_ENTRIES)
-            for term, weight in asked.items() if held.get(term, 0) > 0
+            Term(text=term, holding=held[term], entries=NO_ENTRIES) for term in asked if held.get(term, 0) > 0
         ]  # fmt: skip
-        self._weights = {term.text: term.weight * term.idf(self.statistics) for term in terms}
+        self._weights = {term.text: asked[term.text] * term.idf(self.statistics) for term in terms}
         self._counts: dict[int, Mapping[str, int]] = {}
 
     def best(self, limit: int) -> list[tuple[int, float]]:

@@ -75,8 +75,10 @@ class Retriever:
             space = self._space or self._active()
             try:
                 return self._find(query, space)
-            except (SpaceChanged, psycopg.errors.UndefinedTable):
-                # Between our look and the search another space was promoted, and this one perhaps dropped.
+            except SpaceChanged:
+                continue  # another one was promoted between our look and the search
+            except psycopg.errors.UndefinedTable:
+                # And the one we looked at was dropped.
                 if self._space is not None or self._active().space_id == space.space_id:
                     raise
 

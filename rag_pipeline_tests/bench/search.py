@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -155,11 +155,10 @@ def _bench_load(url: str, corpus: Corpus, space: EmbeddingSpace, name: str, repo
 
 def _under_load(url: str, corpus: Corpus, space: EmbeddingSpace, *, writes: bool) -> dict[str, object]:
     context = multiprocessing.get_context("spawn")
-    ends = time.time() + _LOAD_S + 3  # they need a moment to begin
     with context.Pool(_CLIENTS) as pool:
-        jobs = [pool.apply_async(_client, (url, corpus.questions, corpus.question_vectors, space, n, ends))
+        jobs = [pool.apply_async(_client, (url, corpus.questions, corpus.question_vectors, space, n, _LOAD_S))
                 for n in range(_CLIENTS)]  # fmt: skip
-        written = _write_until(url, corpus, space, ends) if writes else 0
+        written = _write_until(url, corpus, space, lambda: all(job.ready() for job in jobs)) if writes else 0
         results = [job.get() for job in jobs]
     return {
         "times": [value for times, _, _ in results for value in times],
@@ -169,13 +168,14 @@ def _under_load(url: str, corpus: Corpus, space: EmbeddingSpace, *, writes: bool
 
 
 def _client(
-    url: str, questions: Sequence[str], vectors: NDArray[np.float32], space: EmbeddingSpace, first: int, ends: float
+    url: str, questions: Sequence[str], vectors: NDArray[np.float32], space: EmbeddingSpace, first: int, seconds: float
 ) -> tuple[list[float], int, int]:
     """One client: milliseconds of its searches, errors, empty answers."""
     times: list[float] = []
     errors = empty = 0
     at = first * 37
     with connected(url) as connection:
+        ends = time.time() + seconds
         while time.time() < ends:
             number = at % len(questions)
             at += 1
@@ -191,16 +191,16 @@ def _client(
     return times, errors, empty
 
 
-def _write_until(url: str, corpus: Corpus, space: EmbeddingSpace, ends: float) -> int:
+def _write_until(url: str, corpus: Corpus, space: EmbeddingSpace, is_over: Callable[[], bool]) -> int:
     """Documents changed as a refresh does it, a batch at a time, until then."""
     written = 0
     with connected(url) as connection:
         writer = IndexWriter(connection, fingerprint="bench", now=datetime(2024, 2, 1, tzinfo=UTC))
         round_ = 0
-        while time.time() < ends:
+        while not is_over():
             round_ += 1
             for entries, vectors in corpus.batches(2_000, size=400):
-                if time.time() >= ends:
+                if is_over():
                     break
                 changed = [later(entry, round_) for entry in entries]
                 hashes = {chunk.text: chunk.text_hash for entry in changed for chunk in entry.chunks}

@@ -14,6 +14,7 @@ from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.lexical.bm25 import Parameters
 from rag_pipeline.lexical.questions import weighted_terms
 from rag_pipeline.retrieval.lexical_leg import lexical_ranking, visible_segments
+from rag_pipeline.retrieval.term_cache import SHARED, TermCache
 from rag_pipeline_tests.databases import empty
 from rag_pipeline_tests.knowledge import entry, write
 
@@ -21,20 +22,22 @@ QUESTIONS = ("install", "deploy now", "monitor deploy install", "guide", "md")
 SCOPES = ("user:ada", "user:bob")
 
 
-def scores(connection: Connection, question: str, *, tenant: str = "acme", scopes=SCOPES) -> dict[str, float]:
+def scores(
+    connection: Connection, question: str, *, tenant: str = "acme", scopes=SCOPES, cache: TermCache = SHARED
+) -> dict[str, float]:
     """Of every chunk that is found, by text and document, as all who may see these scopes see it."""
     segments = visible_segments(connection, tenant=tenant, scopes=scopes)
-    found = lexical_ranking(connection, weighted_terms(question), segments=segments, parameters=Parameters()).best(
-        1_000
-    )
+    found = lexical_ranking(
+        connection, weighted_terms(question), segments=segments, parameters=Parameters(), cache=cache
+    ).best(1_000)
     rows = connection.execute("SELECT number, document_id::text || text FROM rag.chunks").fetchall()
     names = {row[0]: row[1] for row in rows}
     return {names[number]: round(score, 9) for number, score in found}
 
 
-def everything(connection: Connection) -> list[dict[str, float]]:
+def everything(connection: Connection, cache: TermCache = SHARED) -> list[dict[str, float]]:
     return [
-        scores(connection, question, tenant=tenant, scopes=scopes)
+        scores(connection, question, tenant=tenant, scopes=scopes, cache=cache)
         for question in QUESTIONS
         for tenant in ("acme", "globex")
         for scopes in ((), SCOPES[:1], SCOPES)
@@ -134,7 +137,7 @@ def test_postings_of_another_analyzer_are_written_again(connection):
     assert not rebuild_if_outdated(connection)
     connection.execute("UPDATE rag.segments SET analyzer = 0, removed = ''")
     connection.execute("UPDATE rag.postings SET term = term || '?'")
-    assert everything(connection) != before
+    assert everything(connection, TermCache()) != before  # what was read before is still remembered
     assert rebuild_if_outdated(connection)
     assert everything(connection) == before
 
@@ -192,3 +195,24 @@ def test_what_one_may_not_see_changes_no_score(connection, scopes):
         *(entry(f"y{n}.md", "install deploy", scope="user:bob") for n in range(5)),
     )
     assert scores(connection, "install deploy now", scopes=scopes) == before
+
+
+def test_terms_are_read_once_for_the_same_segments_and_again_after_a_write(connection):
+    write(connection, entry("a.md", "install"))
+    cache = TermCache()
+    first = scores(connection, "install", cache=cache)
+    connection.execute("DELETE FROM rag.postings")  # nobody does that: it shows what is read
+    assert scores(connection, "install", cache=cache) == first
+    assert scores(connection, "install", cache=TermCache()) == {}
+    write(connection, entry("b.md", "install"))
+    assert len(scores(connection, "install", cache=cache)) == 1
+
+
+def test_what_was_used_longest_ago_is_forgotten_first(connection):
+    write(connection, entry("a.md", "install deploy monitor"))
+    segments = visible_segments(connection, tenant="acme", scopes=())
+    cache = TermCache(most_bytes=450)  # two terms of one chunk each
+    for word in ("install", "deploy", "install", "monitor"):
+        scores(connection, word, cache=cache, scopes=())
+    known = [term for term in ("instal", "deploy", "monitor") if cache.get(segments.key, term)]
+    assert known == ["instal", "monitor"]

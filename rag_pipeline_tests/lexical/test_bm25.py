@@ -25,12 +25,12 @@ def ranking(texts: dict[int, str], question: str, *, k1: float = 1.2, b: float =
     segment = make_segment(list(texts.items()))
     asked = Counter(terms_of(question))
     terms = [
-        Term(text=term, holding=posting.chunks, weight=asked[term],
+        Term(text=term, holding=posting.chunks,
              entries=read_entries([posting.entries], removed=NOTHING))
         for term, posting in segment.postings.items() if term in asked
     ]  # fmt: skip
     statistics = Statistics(chunks=len(segment.added), terms=int(segment.added["length"].sum()))
-    return Ranking(terms, statistics, Parameters(k1=k1, b=b))
+    return Ranking(terms, asked, statistics, Parameters(k1=k1, b=b))
 
 
 def corpus() -> list[str]:

@@ -42,8 +42,9 @@ TRUNCATE rag.segments, rag.postings;
 SELECT c.tenant_id, c.scope, c.number, c.lead, c.text FROM rag.chunks AS c ORDER BY c.tenant_id, c.scope, c.number;
 
 -- name: visible
-SELECT segment_id, chunks, terms, removed_chunks, removed_terms, removed FROM rag.segments
-WHERE tenant_id = %(tenant)s AND (scope IS NULL OR scope = ANY (%(scopes)s));
+SELECT segment_id, chunks, terms, removed_chunks, removed_terms, removed, created_at FROM rag.segments
+WHERE tenant_id = %(tenant)s AND (scope IS NULL OR scope = ANY (%(scopes)s))
+ORDER BY segment_id;
 
 -- name: holding
 SELECT term, sum(chunks)::bigint, sum(removed)::bigint FROM rag.postings
