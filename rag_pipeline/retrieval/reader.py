@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from psycopg import IsolationLevel
+
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 
@@ -23,9 +25,15 @@ def reading(
     `neighbours` is how many the graph keeps in sight while it is walked (hnsw.ef_search).
     """
     ef_search = str(min(_MOST_EF_SEARCH, max(_LEAST_EF_SEARCH, neighbours)))
-    with connection.transaction():
-        connection.execute(queries("search")["snapshot"])
-        connection.execute(
-            queries("search")["enter"], {"tenant": tenant, "scopes": list(scopes), "ef_search": ef_search}
-        )
-        yield
+    before = connection.isolation_level, connection.read_only
+    # What a search finds is there when its text is fetched. Said with BEGIN, it costs no statement of its own.
+    connection.isolation_level, connection.read_only = IsolationLevel.REPEATABLE_READ, True
+    try:
+        with connection.transaction():
+            connection.execute(
+                queries("search")["enter"], {"tenant": tenant, "scopes": list(scopes), "ef_search": ef_search}
+            )
+            yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level, connection.read_only = before

@@ -1,4 +1,4 @@
-"""A corpus of any size that looks like a real one: recombined lines of real files, vectors mixed from real ones.
+"""A corpus of any size that looks like a real one: recombined lines of real files, vectors between those of real lines.
 
 Uniform random vectors would say nothing about a graph's recall, and random words nothing about postings: here the
 frequencies of words and the clusters of vectors are those of the repository that the corpus is made of.
@@ -28,7 +28,9 @@ Batch = tuple[list[Entry], dict[str, NDArray[np.float32]]]
 """Documents with their chunks, and the vectors of their texts."""
 TENANT = "bench"
 _CHUNKS_PER_DOCUMENT = 20
-_MOST_EMBEDDED = 1_500
+_MOST_CHUNKS = 4_000
+_MOST_LINES = 20_000
+"""Embedded in about a minute."""
 _REPOSITORIES = 100
 """Every hundredth document is of the same one: a filter on a repository keeps one percent."""
 
@@ -39,7 +41,7 @@ class Corpus:
 
     texts: Sequence[str]
     vectors: NDArray[np.float32]
-    """Shape (texts, dimensions), normalised."""
+    """Of real lines, of which many more can be embedded than of chunks; shape (lines, dimensions), normalised."""
     questions: Sequence[str]
     question_vectors: NDArray[np.float32]
 
@@ -59,24 +61,18 @@ class Corpus:
             made += len(texts)
 
     def _mixed(self, count: int, rng: random.Random, *, seed: int) -> tuple[list[str], NDArray[np.float32]]:
-        """Each of lines from two real chunks, most of them from the first; its vector lies among theirs and a third's.
-
-        Three, because on the lines between two there would be crowds of neighbours equally far away, as real texts
-        do not have them.
-        """
+        """Texts of lines from two real chunks, most of them from the first; vectors between those of two real lines."""
         chance = np.random.default_rng(seed)
-        first, second, third = (chance.integers(0, len(self.texts), count) for _ in range(3))
-        shares = np.sort(chance.dirichlet((1, 1, 1), count).astype(np.float32), axis=1)[:, ::-1]
-        share = shares[:, :1]
-        vectors = sum(
-            part[:, None] * self.vectors[which] for part, which in zip(shares.T, (first, second, third), strict=True)
-        )
-        vectors = vectors + chance.normal(0, 0.05 / np.sqrt(self.vectors.shape[1]), vectors.shape)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        first, second = (chance.integers(0, len(self.texts), count) for _ in range(2))
+        shares = chance.uniform(0.6, 1.0, count)
         texts = [
-            _recombined(self.texts[one], self.texts[other], float(part[0]), rng) + f" {seed + n}"
-            for n, (one, other, part) in enumerate(zip(first, second, share, strict=True))
+            _recombined(self.texts[one], self.texts[other], share, rng) + f" {seed + n}"
+            for n, (one, other, share) in enumerate(zip(first, second, shares, strict=True))
         ]
+        near, far = (chance.integers(0, len(self.vectors), count) for _ in range(2))
+        part = chance.uniform(0.0, 0.3, (count, 1))
+        vectors = (1 - part) * self.vectors[near] + part * self.vectors[far]
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return texts, vectors.astype(np.float32)
 
 
@@ -94,16 +90,19 @@ def later(entry: Entry, day: int) -> Entry:
 
 
 def corpus_of(files: Files) -> Corpus:
-    """Real chunks of these files, as many as are embedded in a minute, and questions from their sentences."""
+    """Real chunks of these files, vectors of their lines, and questions from their own sentences."""
     rng = random.Random(3)
     chunks = [chunk for found in files.by_kind.values() for path, content in found for chunk in _chunks(path, content)]
     rng.shuffle(chunks)
-    chunks = chunks[:_MOST_EMBEDDED]
+    chunks = chunks[:_MOST_CHUNKS]
     questions = [question for chunk in chunks if (question := _question(chunk.text))][:400]
+    lines = sorted(
+        {line.strip()[:200] for chunk in chunks for line in chunk.text.split("\n") if len(line.strip()) > 20}
+    )
+    rng.shuffle(lines)
     embedder = make_embedder(Embedding(), environ={})
-    vectors = _embedded(embedder, [chunk.context + chunk.text for chunk in chunks])
     return Corpus(
-        texts=[chunk.text for chunk in chunks], vectors=vectors, questions=questions,
+        texts=[chunk.text for chunk in chunks], vectors=_embedded(embedder, lines[:_MOST_LINES]), questions=questions,
         question_vectors=np.stack([embedder.embed_query(question) for question in questions]),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.writer import Entry
 from rag_pipeline.model import SearchHit
 from rag_pipeline.retrieval.linked import linked_hits
+from rag_pipeline.retrieval.reader import reading
 from rag_pipeline_tests.knowledge import entry, thread_entry, write
 
 FILE = "handbook:src/a.py"
@@ -31,10 +32,7 @@ def linked(
     connection: Connection, *hits: SearchHit, limit: int = 3, tenant: str = "acme", scopes: Sequence[str] = ()
 ) -> list[SearchHit]:
     """Asked as a search asks: as the reader of a tenant, in a read-only snapshot."""
-    with connection.transaction():
-        connection.execute(queries("search")["snapshot"])
-        who = {"tenant": tenant, "scopes": list(scopes), "ef_search": "40"}
-        connection.execute(queries("search")["enter"], who)
+    with reading(connection, tenant=tenant, scopes=scopes):
         return linked_hits(connection, hits, limit=limit)
 
 

@@ -20,10 +20,10 @@ from rag_pipeline.index import pg_search
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.pg_search import ensure_pg_search, is_whole, on_tenant, sync_pg_search
-from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.analyzer import terms_of
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.databases import new_database
@@ -65,10 +65,7 @@ def connection(database: str) -> Iterator[Connection]:
 @contextmanager
 def reader(connection: Connection, *, tenant: str = "acme", scopes: Sequence[str] = ()) -> Iterator[Connection]:
     """The connection as a search has it: a read-only snapshot of one tenant."""
-    with connection.transaction():
-        connection.execute(queries("search")["snapshot"])
-        who = {"tenant": tenant, "scopes": list(scopes), "ef_search": "40"}
-        connection.execute(queries("search")["enter"], who)
+    with reading(connection, tenant=tenant, scopes=scopes):
         yield connection
 
 

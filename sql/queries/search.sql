@@ -1,7 +1,3 @@
--- name: snapshot
--- The statements of one search see one state: a chunk that was found is there when its text is fetched.
-SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-
 -- name: enter
 -- Everything below runs as the reader, who owns nothing and sees one tenant; all of it ends with the transaction.
 -- Custom plans: which filters are set decides what is fast.
