@@ -89,9 +89,9 @@ def _query_of(config: Any) -> SearchQuery:
 
 def _row(hit: SearchHit) -> tuple[object, ...]:
     # The UI shows short Markdown in place, and hides longer behind a click.
-    text = shorten(hit.text, width=90, placeholder="…")
+    text = shorten(hit.text, width=48, placeholder="…")
     legs = {leg.leg: f"#{leg.rank} " * bool(leg.rank) + f"({leg.score:.2f})" for leg in hit.legs}
-    words = ", ".join(hit.matched_terms[:6])
+    words = ", ".join(hit.matched_terms[:3])
     return (hit.rank, f"{hit.score:.3f}", legs.get("lexical", ""), legs.get("vector", ""), hit.location, words, text)
 
 
