@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+from rag_pipeline.embedding.passing import PassingEmbedder
 from rag_pipeline.settings import Context
 
 
-class PromptedEmbedder:
+class PromptedEmbedder(PassingEmbedder):
     """An embedder that puts a prefix before each passage, and another one before each question.
 
     Chunks bring what they stand under with them; only the space has to know that they do.
@@ -16,18 +17,10 @@ class PromptedEmbedder:
 
     def __init__(self, embedder: Embedder, *, passage_prefix: str, query_prefix: str, context: Context) -> None:
         """The prefixes are put before the text as they are; `context` names what the texts come with."""
-        self._embedder = embedder
+        super().__init__(embedder)
         self._passage_prefix = passage_prefix
         self._query_prefix = query_prefix
         self._context = context
-
-    @property
-    def provider(self) -> str:
-        return self._embedder.provider
-
-    @property
-    def model(self) -> str:
-        return self._embedder.model
 
     @property
     def recipe(self) -> str:
@@ -35,22 +28,8 @@ class PromptedEmbedder:
         has_prefixes = self._passage_prefix or self._query_prefix
         return f"{self._embedder.recipe} context={self._context}{prefixes if has_prefixes else ''}"
 
-    @property
-    def dimensions(self) -> int | None:
-        return self._embedder.dimensions
-
-    @property
-    def model_seconds(self) -> float:
-        return self._embedder.model_seconds
-
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
         return self._embedder.embed([self._passage_prefix + text for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
         return self._embedder.embed_query(self._query_prefix + text)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._embedder.count_tokens(texts)
-
-    def close(self) -> None:
-        self._embedder.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rag_pipeline.embedding import EmbeddedBatch, Embedder
+from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.embedder import Vectors
+from rag_pipeline.embedding.passing import PassingEmbedder
 from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.evaluation.run import Search
 from rag_pipeline.index.database import Connection
@@ -54,51 +55,18 @@ def open_search(
             reranker.close()
 
 
-class RememberingEmbedder:
+class RememberingEmbedder(PassingEmbedder):
     """Passes everything on but `close`, which a search calls after each question: whoever made the embedder does it."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._known: dict[str, Vectors] = {}
-
-    @property
-    def provider(self) -> str:
-        """See `Embedder`, as for all that follow."""
-        return self._embedder.provider
-
-    @property
-    def model(self) -> str:
-        """Passed on."""
-        return self._embedder.model
-
-    @property
-    def recipe(self) -> str:
-        """Passed on."""
-        return self._embedder.recipe
-
-    @property
-    def dimensions(self) -> int | None:
-        """Passed on."""
-        return self._embedder.dimensions
-
-    @property
-    def model_seconds(self) -> float:
-        """Passed on."""
-        return self._embedder.model_seconds
-
-    def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
-        """Passed on."""
-        return self._embedder.embed(texts)
 
     def embed_query(self, text: str) -> Vectors:
         """Embedded once, then known."""
         if text not in self._known:
             self._known[text] = self._embedder.embed_query(text)
         return self._known[text]
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Passed on."""
-        return self._embedder.count_tokens(texts)
 
     def close(self) -> None:
         """Does nothing."""

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.lexical.postings import ENTRY, Entries, among
+from rag_pipeline.lexical.postings import Entries, among
 
 Numbers: TypeAlias = NDArray[np.uint32]
 Scores: TypeAlias = NDArray[np.float64]
+Amount = TypeVar("Amount", float, NDArray[np.float64])
+"""Of one chunk, or of several."""
 
-NO_ENTRIES: Final[Entries] = np.empty(0, dtype=ENTRY)
 _DENSE_SPAN: Final = 16_000_000
 """Up to so many numbers from the first to the last, an array with a place for each is faster than sorting."""
 _WORTH_SKIPPING: Final = 30_000
@@ -69,9 +70,16 @@ class Term:
         """Of memory, about."""
         return self.entries.nbytes + self.numbers.nbytes + 200
 
-    def idf(self, statistics: Statistics) -> float:
-        """How much the term says, from 0."""
-        return math.log(1 + (statistics.chunks - self.holding + 0.5) / (self.holding + 0.5))
+
+def idf(holding: int, statistics: Statistics) -> float:
+    """How much a term says that so many chunks hold, from 0."""
+    return math.log(1 + (statistics.chunks - holding + 0.5) / (holding + 0.5))
+
+
+def saturation(occurrences: Amount, length: Amount, *, statistics: Statistics, parameters: Parameters) -> Amount:
+    """How much of a term's weight a chunk of this length earns that holds it so often, 0 to 1."""
+    k1, b = parameters.k1, parameters.b
+    return occurrences / (occurrences + k1 * (1 - b) + (k1 * b / statistics.mean_length) * length)
 
 
 class Ranking:
@@ -83,7 +91,7 @@ class Ranking:
         self.statistics = statistics
         self._parameters = parameters
         # The rarest first: what has none of them can hardly be among the best.
-        weighted = [(asked[term.text] * term.idf(statistics), term) for term in terms if term.holding > 0]
+        weighted = [(asked[term.text] * idf(term.holding, statistics), term) for term in terms if term.holding > 0]
         weighted.sort(key=lambda pair: (-pair[0], pair[1].text))
         self.terms = [term for _, term in weighted]
         self.weights = [weight for weight, _ in weighted]
@@ -171,11 +179,8 @@ class Ranking:
 
     def _saturation(self, entries: Entries) -> Scores:
         """How much of a term's weight each entry earns, 0 to 1."""
-        k1, b = self._parameters.k1, self._parameters.b
-        occurrences = entries["occurrences"].astype(np.float64)
-        norm = k1 * (1 - b) + (k1 * b / self.statistics.mean_length) * entries["length"]
-        saturation: Scores = occurrences / (occurrences + norm)
-        return saturation
+        occurrences, lengths = (entries[name].astype(np.float64) for name in ("occurrences", "length"))
+        return saturation(occurrences, lengths, statistics=self.statistics, parameters=self._parameters)
 
 
 def _nth_best(scores: Scores, n: int) -> float:

@@ -10,6 +10,7 @@ few, more is asked for, so that `limit` come back whenever so many exist.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,7 +22,7 @@ from rag_pipeline.index.pg_search import is_whole, on_tenant
 from rag_pipeline.index.segments import Worded, lexical_text
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.analyzer import count_terms
-from rag_pipeline.lexical.bm25 import NO_ENTRIES, Numbers, Parameters, Scores, Term
+from rag_pipeline.lexical.bm25 import Numbers, Parameters, Scores, idf, saturation
 from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of
 
 _CHOICE: Final = 2
@@ -83,12 +84,9 @@ class PgSearchRanking:
         self._allowed = None if allowed is None else allowed.tolist()
         self._parameters = parameters
         self.statistics = segments.statistics
-        held = holding_of(connection, asked, segments=segments)
-        terms = [
-            Term(text=term, holding=held[term], entries=NO_ENTRIES) for term in asked if held.get(term, 0) > 0
-        ]  # fmt: skip
-        self._weights = {term.text: asked[term.text] * term.idf(self.statistics) for term in terms}
-        self._counts: dict[int, Mapping[str, int]] = {}
+        holding = holding_of(connection, asked, segments=segments)
+        self._weights = {term: asked[term] * idf(held, self.statistics) for term, held in holding.items() if held > 0}
+        self._counts: dict[int, Counter[str]] = {}
 
     def best(self, limit: int) -> list[tuple[int, float]]:
         """The best chunks among those that pg_search ranks highest, twice as many as are asked for."""
@@ -102,18 +100,21 @@ class PgSearchRanking:
     def scores(self, numbers: Numbers) -> Scores:
         """The scores of these chunks, in their order; 0 for one that holds no term."""
         self._count([number for number in numbers.tolist() if number not in self._counts])
-        return np.array([self._score(self._counts.get(number, {})) for number in numbers.tolist()], dtype=np.float64)
+        return np.array(
+            [self._score(self._counts.get(number, Counter())) for number in numbers.tolist()], dtype=np.float64
+        )
 
     def matches(self, number: int) -> list[str]:
         """The terms that a chunk holds, those that say the most first."""
-        held = self._counts.get(number, {})
+        held: Counter[str] = self._counts.get(number, Counter())
         return sorted((term for term in self._weights if term in held), key=lambda term: (-self._weights[term], term))
 
-    def _score(self, counts: Mapping[str, int]) -> float:
-        k1, b = self._parameters.k1, self._parameters.b
-        norm = k1 * (1 - b + b * sum(counts.values()) / self.statistics.mean_length)
+    def _score(self, counts: Counter[str]) -> float:
+        length = float(counts.total())
         return sum(
-            weight * counts[term] / (counts[term] + norm) for term, weight in self._weights.items() if term in counts
+            weight * saturation(float(counts[term]), length, statistics=self.statistics, parameters=self._parameters)
+            for term, weight in self._weights.items()
+            if term in counts
         )
 
     def _count(self, numbers: list[int]) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from rag_pipeline.errors import TransientError
@@ -28,7 +27,7 @@ from rag_pipeline.retrieval.lexical_leg import LexicalRanking, VisibleSegments, 
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
-from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities
+from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities, with_filters
 from rag_pipeline.settings import Retrieval
 
 EXACT_UP_TO: Final = 10_000
@@ -111,7 +110,7 @@ class _Legs:
     def scored(self) -> list[Scored]:
         """What the legs found, best first."""
         segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
-        few = self._few_that_match(segments)
+        few = self._few_that_match()
         lexical: list[tuple[int, float]] = []
         if self._query.legs != "vector":
             self._ranking, lexical = self._lexical(segments, few)
@@ -127,12 +126,12 @@ class _Legs:
         """The question's terms that a chunk holds, once the legs have scored; none when the vectors alone did."""
         return self._ranking.matches(number) if self._ranking else ()
 
-    def _few_that_match(self, segments: VisibleSegments) -> Numbers | None:
+    def _few_that_match(self) -> Numbers | None:
         """The chunks that match the filters, when they are few enough to be looked at one by one."""
         if not self._query.is_filtered:
             return None
         row = self._connection.cursor(binary=True).execute(
-            _with_filters("matching_numbers"), self._values
+            with_filters("matching_numbers"), self._values
         ).fetchone()  # fmt: skip
         numbers = np.frombuffer(row[0] if row else b"", dtype=">i8").astype(np.uint32)
         return numbers if len(numbers) <= EXACT_UP_TO else None
@@ -161,7 +160,7 @@ class _Legs:
         while True:
             best = ranking.best(looked_at)
             values = self._values | {"numbers": [number for number, _ in best]}
-            passing = {row[0] for row in self._connection.execute(_with_filters("which_match"), values)}
+            passing = {row[0] for row in self._connection.execute(with_filters("which_match"), values)}
             if len(passing) >= self.limit or len(best) < looked_at:
                 return [pair for pair in best if pair[0] in passing][: self.limit]
             looked_at *= 8
@@ -218,10 +217,6 @@ def _values(query: SearchQuery, vector: NDArray[np.floating] | None) -> dict[str
         "updated_from": query.updated_from, "updated_to": query.updated_to,
         "query": None if vector is None else HalfVector(np.asarray(vector, dtype=np.float16)),
     }  # fmt: skip
-
-
-def _with_filters(name: str) -> sql.Composed:
-    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]))
 
 
 def _rows(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:

@@ -40,6 +40,9 @@ def similarities(
 
 def statement(name: str, space: EmbeddingSpace) -> sql.Composed:
     """A query of `search.sql` with the space's own table and the filters named in it."""
-    return sql.SQL(queries("search")[name]).format(
-        vectors=sql.Identifier(f"vectors_{space.space_id}"), matching=sql.SQL(queries("search")["matching"])
-    )
+    return with_filters(name, vectors=sql.Identifier(f"vectors_{space.space_id}"))
+
+
+def with_filters(name: str, **identifiers: sql.Identifier) -> sql.Composed:
+    """A query of `search.sql` with the filters in it, and the tables that it names."""
+    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]), **identifiers)
