@@ -7,6 +7,9 @@
 --     └──< evaluations                       how good it was at answering labelled questions
 --   segments ──< postings                    which chunks hold a term: exact BM25
 --   ingestion_failures                       what it could not process
+--   checked_parts · source_freshness · usage · index_sizes · forgotten
+--                                            what was checked, how fresh it is, what it cost, how it grew, what stays out
+--   freshness                                a view of it for people
 --
 -- Identity is computed, never numbered: the same source item has the same document_id on every machine, and the same
 -- text the same text_hash. So the same work done twice, or in another order, ends in the same rows.
@@ -245,6 +248,84 @@ CREATE TABLE rag.ingestion_failures (
 );
 CREATE INDEX ingestion_failures_open ON rag.ingestion_failures (tenant_id, repository, day) WHERE resolved_at IS NULL;
 
+-- Lake parts whose data passed its checks: an unchanged part costs one look-up.
+CREATE TABLE rag.checked_parts (
+    stage       text NOT NULL,
+    tenant_id   text NOT NULL,
+    repository  text NOT NULL,
+    day         date NOT NULL,
+    fingerprint text NOT NULL,                 -- of the data and of what is expected of it
+    checked_at  timestamptz NOT NULL,
+    PRIMARY KEY (stage, tenant_id, repository, day)
+);
+
+-- How fresh each source is: what it showed when it was last asked, and up to when nothing of it is missing.
+CREATE TABLE rag.source_freshness (
+    tenant_id      text NOT NULL,
+    repository     text NOT NULL,
+    source         text NOT NULL,              -- git, github, drops
+    asked_at       timestamptz,                -- when it was last read, by a run or by the freshness sensor
+    newest_item_at timestamptz,                -- its own high-water mark then
+    complete_until timestamptz,                -- everything that it showed up to here is in the index
+    indexed_at     timestamptz,                -- when a run last found or made it complete
+    PRIMARY KEY (tenant_id, repository, source)
+);
+
+-- What was asked of models that cost something, a row per run, repository and purpose.
+CREATE TABLE rag.usage (
+    usage_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    used_at    timestamptz NOT NULL,
+    tenant_id  text NOT NULL,
+    repository text NOT NULL,                  -- whose text it was; '' where no repository is to blame
+    run_id     text NOT NULL,
+    purpose    text NOT NULL,                  -- embedding, rerank, answer
+    provider   text NOT NULL,
+    model      text NOT NULL,
+    requests   integer NOT NULL DEFAULT 0,
+    tokens     bigint NOT NULL DEFAULT 0,
+    cost_usd   double precision NOT NULL DEFAULT 0
+);
+CREATE INDEX usage_tenant ON rag.usage (tenant_id, used_at);
+CREATE INDEX usage_run ON rag.usage (run_id);
+
+-- How large the index was at the end of a day (UTC).
+CREATE TABLE rag.index_sizes (
+    day         date NOT NULL,
+    tenant_id   text NOT NULL,
+    repository  text NOT NULL,
+    source_type text NOT NULL,
+    documents   bigint NOT NULL,
+    chunks      bigint NOT NULL,
+    tokens      bigint NOT NULL,
+    PRIMARY KEY (day, tenant_id, repository, source_type)
+);
+
+-- What must never come back, by a hash of its name: the name itself is forgotten, too.
+CREATE TABLE rag.forgotten (
+    tenant_id    text NOT NULL,
+    kind         text NOT NULL CHECK (kind IN ('document', 'repository', 'tenant', 'author')),
+    name_hash    uuid NOT NULL,
+    forgotten_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, kind, name_hash)
+);
+
+-- What `rag-pipeline status` shows of each source. Only the present counts here: a run over an old day moves nothing.
+CREATE VIEW rag.freshness WITH (security_invoker = true) AS
+SELECT s.tenant_id,
+       s.repository,
+       s.source,
+       s.newest_item_at AS last_item_seen,
+       s.asked_at AS last_asked,
+       s.indexed_at AS last_indexed,
+       s.complete_until,
+       now() - s.complete_until AS lag,
+       (SELECT count(*) FROM rag.ingestion_failures AS f
+        WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
+       (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u
+        WHERE u.tenant_id = s.tenant_id AND u.repository = s.repository
+          AND u.used_at >= date_trunc('month', now(), 'UTC')) AS cost_this_month_usd
+FROM rag.source_freshness AS s;
+
 -- Which migrations this database has; made by rag_pipeline.index.migrations before the first of them.
 CREATE TABLE rag.schema_migrations (
     version    integer PRIMARY KEY,
@@ -267,6 +348,11 @@ ALTER TABLE rag.segments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.postings ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.links ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.evaluations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.checked_parts ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.source_freshness ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.usage ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.index_sizes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.forgotten ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON rag.documents FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY tenant ON rag.chunks FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY tenant ON rag.segments FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
