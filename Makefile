@@ -7,7 +7,7 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 
-.PHONY: help run down test lint bench bench-search lock pg-search clean FORCE
+.PHONY: help run down test lint bench bench-search bench-peers lock pg-search clean FORCE
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,13 +33,18 @@ bench: .venv/dev ## the benchmarks: make bench [ARGS=…]
 bench-search: .venv/dev ## searches at 100,000 and 1,000,000 chunks: make bench-search [ARGS="--repo PATH"]
 	.venv/bin/python -m rag_pipeline_tests.bench --only search --chunks 100000 1000000 $(ARGS)
 
+bench-peers: .venv/dev .venv/peers ## labelled questions, beside other libraries' retrievers: make bench-peers DATA=FOLDER
+	.venv/bin/python -m rag_pipeline_tests.bench --only retrievers $(if $(DATA),--data "$(DATA)") $(ARGS)
+
 lock: ## pin the dependencies again, keeping what fits; make lock UPGRADE=1 takes the newest (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it with 'pip install uv'" >&2; exit 1; }
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -o requirements-dev.lock
+	uv pip compile rag_pipeline_tests/bench/peers/requirements.txt -o requirements-peers.lock $(LOCKED)
 
 # The build backend is locked too, so that installing the project itself fetches nothing.
-LOCK = printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile pyproject.toml - --quiet --no-config --universal \
+LOCK = printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile pyproject.toml - $(LOCKED)
+LOCKED = --quiet --no-config --universal \
   --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
@@ -62,6 +67,14 @@ clean: ## stop the local database, remove .venv and caches; the data in .rag sta
 	@$(INSTALL) requirements-pg-search.lock --only-binary :all: --implementation cp --python-version 3.12 \
 	  --ignore-requires-python --target $@.part
 	@mv $@.part $@
+
+# In an environment of their own: some of them need an older pgvector than we do.
+.venv/peers: $(MADE) requirements-peers.lock
+	@echo "Installing the other libraries into .venv/peers (about a minute, once) ..."
+	@rm -rf $@
+	@.venv/bin/python -m venv $@
+	@$@/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-deps --require-hashes -r requirements-peers.lock
+	@touch $@
 
 # What runs is part of what tests, at the same versions: one installation serves both.
 .venv/dev: $(MADE) requirements-dev.lock pyproject.toml

@@ -51,10 +51,16 @@ def visible_segments(connection: Connection, *, tenant: str, scopes: Sequence[st
     return VisibleSegments(
         ids=[row[0] for row in rows],
         # Another database, or one made again, may number its segments alike.
-        key=(connection.info.dsn, tuple((row[0], row[6]) for row in rows)),
+        key=(_place(connection), tuple((row[0], row[6]) for row in rows)),
         statistics=Statistics(chunks=sum(row[1] - row[3] for row in rows), terms=sum(row[2] - row[4] for row in rows)),
         removed=read_members(row[5] for row in rows)["number"],
     )
+
+
+def _place(connection: Connection) -> Hashable:
+    """Which database it is; `info.dsn` says it, too, and takes a tenth of a search for it."""
+    server = connection.pgconn
+    return server.host, server.port, server.db
 
 
 def lexical_ranking(

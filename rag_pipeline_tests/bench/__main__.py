@@ -18,6 +18,7 @@ from rag_pipeline_tests.bench.cutting import bench_cutting
 from rag_pipeline_tests.bench.edits import bench_edits
 from rag_pipeline_tests.bench.github import bench_github
 from rag_pipeline_tests.bench.orders import bench_orders
+from rag_pipeline_tests.bench.peers.retrievers import bench_retrievers
 from rag_pipeline_tests.bench.process import CommandFailed
 from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
@@ -31,7 +32,10 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "edits": bench_edits,
     "chunkers": bench_chunkers,
     "search": bench_search,
+    "retrievers": bench_retrievers,
 }
+_ASKED_FOR = {"search", "retrievers"}
+"""Too long, or in need of more than what tests need: only when they are named."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,15 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--start-date", type=date.fromisoformat, help="first partition; default: the first commit's day"
     )
+    others = " and ".join(sorted(_ASKED_FOR))
     parser.add_argument(
-        "--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but search"
+        "--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but {others}"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`")
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`, `retrievers`"
+    )
     parser.add_argument("--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search`")
     options = parser.parse_args(arguments)
-    everything = [name for name in BENCHMARKS if name != "search" and (options.data or name != "chunkers")]
+    everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
     chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
     if unknown := set(chosen) - set(BENCHMARKS):
         parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
@@ -57,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     err.print(", ".join(f"{name} {value}" for name, value in report.settings.items()))
     try:
         for name in chosen:
-            more = {"chunkers": {"data": options.data}, "search": {"chunks": options.chunks}}.get(name, {})
+            data = {"data": options.data}
+            more = {"chunkers": data, "retrievers": data, "search": {"chunks": options.chunks}}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)

@@ -1,10 +1,10 @@
 -- name: enter
 -- Everything below runs as the reader, who owns nothing and sees one tenant; all of it ends with the transaction.
--- Custom plans: which filters are set decides what is fast.
+-- Custom plans where there are filters: which of them are set decides what is fast.
 SELECT set_config('role', 'rag_reader', true),
        set_config('rag.tenant_id', %(tenant)s, true),
        set_config('rag.scopes', %(scopes)s::text[]::text, true),
-       set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('plan_cache_mode', %(plans)s, true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', %(ef_search)s, true);
 
