@@ -48,7 +48,7 @@ class LocalModel:
 
 
 def llama_index(labelled: LabelledSet, url: str, model: LocalModel) -> Ways:
-    """PGVectorStore with its hybrid search; SentenceSplitter at 512 tokens, as many as the model reads, 50 of overlap."""
+    """PGVectorStore with its hybrid search; SentenceSplitter at 512 tokens, all that the model reads, and 50."""
     from llama_index.core import Document, StorageContext, VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.node_parser import SentenceSplitter
