@@ -13,6 +13,7 @@ from rag_pipeline.defs.assets import (
     raw_drops_asset,
     raw_git_assets,
     raw_github_assets,
+    raw_kind_assets,
     reconciliation_asset,
     retrieval_evaluation_asset,
 )
@@ -23,6 +24,8 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
 from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
+from rag_pipeline.sources.kinds import kinds, stage_of
+from rag_pipeline.sources.kinds.registry import require_valid
 
 # Backfill policies, owners and kinds are marked beta; the pinned version is tested with them.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -33,11 +36,13 @@ RECONCILE_JOB = "reconcile"
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
     """All definitions of one code location; `pipeline` overrides what assets get from outside (tests, the CLI)."""
+    require_valid(settings)
     daily = daily_partitions(settings)
     assets = [
         raw_git_assets(daily),
         raw_github_assets(daily),
         raw_drops_asset(daily),
+        *raw_kind_assets(daily),
         documents_asset(daily),
         chunks_asset(daily),
         embeddings_asset(daily),
@@ -71,6 +76,7 @@ def _unconfigured(settings: Settings) -> dg.AssetSelection:
     """Raw assets that would have nothing to read: every asset of a run costs Dagster an event for each partition."""
     names = [] if settings.github_repositories else list(GITHUB_STAGES.values())
     names += [] if settings.git_repositories or not settings.github_repositories else list(GIT_STAGES.values())
+    names += [stage_of(kind) for kind in kinds() if not settings.sources.get(kind.name)]
     return dg.AssetSelection.assets(*names)
 
 

@@ -70,7 +70,7 @@ def up(
     if repo:
         os.environ["RAG_REPO"] = _absolute(repo)
     settings = _settings()
-    if not settings.repositories:
+    if not settings.repositories and not settings.sources:
         raise ConfigError(
             "no repository is configured: add [[repositories]] to rag_pipeline.toml, or name one with --repo"
         )
@@ -344,7 +344,8 @@ def _print_sample(settings: Settings) -> None:
     from rag_pipeline.cli.search import search_index
     from rag_pipeline.retrieval.query import SearchQuery
 
-    query = SearchQuery(text=settings.sample_question, tenant=settings.repositories[0].tenant or settings.tenant)
+    tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
+    query = SearchQuery(text=settings.sample_question, tenant=tenant)
     print_answer(answer(query.text, search_index(settings, query)))
 
 

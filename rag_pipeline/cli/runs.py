@@ -21,6 +21,7 @@ from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds import kinds, stage_of
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from rag_pipeline.sources.drops.stage import DropsReport
     from rag_pipeline.sources.git.stage import RawReport
     from rag_pipeline.sources.github.stage import GitHubReport
+    from rag_pipeline.sources.kinds.stage import KindReport
 
-STAGES = ("raw", "raw_github", "raw_drops", "documents", "chunks", "embeddings", "knowledge_index")
+_OF_KINDS = tuple(stage_of(kind) for kind in kinds())
+STAGES = ("raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -201,6 +204,9 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         _add_threads(summary, cast("GitHubReport", reports["raw_github"]))
     if "raw_drops" in reports:
         _add_drops(summary, cast("DropsReport", reports["raw_drops"]))
+    for stage in _OF_KINDS:
+        if stage in reports:
+            _add_listed(summary, cast("KindReport", reports[stage]))
     for stage in ("documents", "chunks"):
         if stage in reports:
             report = cast("DeriveReport", reports[stage])
@@ -228,6 +234,13 @@ def _add_threads(summary: Summary, report: GitHubReport) -> None:
         # A reading for the plan serves all runs that it planned.
         if found.usage and (found.asked or len(summary.days) == 1):
             summary.requests += found.usage.requests
+
+
+def _add_listed(summary: Summary, report: KindReport) -> None:
+    summary.unreadable += [f.reason for f in report.failures if f.source_type == "repository"]
+    summary.quarantined += sum(f.source_type != "repository" for f in report.failures)
+    summary.items += report.items.total() + report.tombstones.total()
+    summary.tombstones += report.tombstones.total()
 
 
 def _add_drops(summary: Summary, report: DropsReport) -> None:

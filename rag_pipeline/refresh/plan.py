@@ -16,9 +16,11 @@ from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds import Outside
 
 _MAX_GAP = timedelta(days=3)
 _MAX_RANGES = 8
@@ -60,9 +62,10 @@ def plan(
     """
     today = now.date()
     due, reasons = {today}, []
-    readable: list[GitProgress | GitHubProgress] = [
+    readable: list[GitProgress | GitHubProgress | KindProgress] = [
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
+        *kinds_progress(settings, now=now, outside=Outside(base=settings.base, environ=access.environ)),
     ]
     github_unread: list[Failure] = []
     for source in readable:
@@ -127,6 +130,7 @@ def _sources(
     return [
         *(GitProgress(settings, r, now=now, read_to=read.get((r.tenant, r.name))) for r in settings.git_repositories),
         *(GitHubProgress(settings, r, now=now) for r in settings.github_repositories),
+        *kinds_progress(settings, now=now),
         *drops_progress(settings, lake, now=now),
     ]
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -36,6 +37,8 @@ class Settings(Section):
     start_date: date | None = None
     """The first daily partition; by default one week before this RAG_HOME was first used."""
     repositories: tuple[Repository, ...] = ()
+    sources: dict[str, tuple[dict[str, Any], ...]] = Field(default_factory=dict)
+    """Blocks of further kinds of sources, by kind; each kind says what its blocks may hold."""
     git: GitLimits = GitLimits()
     github: GitHub = GitHub()
     threads: Threads = Threads()

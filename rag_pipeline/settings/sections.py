@@ -29,6 +29,13 @@ def web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def plain_name(name: str) -> str:
+    """The name of a source in the index, checked."""
+    if name and not _NAME.match(name):
+        raise ValueError("may hold letters, digits, '.', '_', '-' and single slashes")
+    return name
+
+
 Context = Literal["none", "symbols", "headings"]
 """What a chunk is embedded with beside its text: the function or type that code is from, where it does not name it
 itself (`symbols`); also the headings of prose (`headings`)."""
@@ -88,9 +95,7 @@ class Repository(Section):
     @field_validator("name")
     @classmethod
     def _name_is_plain(cls, name: str) -> str:
-        if name and not _NAME.match(name):
-            raise ValueError("may hold letters, digits, '.', '_', '-' and single slashes")
-        return name
+        return plain_name(name)
 
     @field_validator("source")
     @classmethod

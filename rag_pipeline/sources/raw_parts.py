@@ -51,13 +51,13 @@ def write_part(
     items: Iterable[SourceItem],
     *,
     stages: Mapping[str, str],
-    inputs: str,
+    inputs: str | Callable[[], str],
     report: PartsReport,
     key: Callable[[SourceItem], str] = lambda item: item.source_type,
 ) -> None:
     """Split a day's items over the files of `stages`, by `key`; `inputs` notes what they were read from.
 
-    A stage that gets no item loses its part.
+    A function in its place is asked when all items have been taken. A stage that gets no item loses its part.
     """
     digests = {kind: hashlib.blake2b(digest_size=16) for kind in stages}
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def write_part(
         _flush(writers, pending)
         for kind, writer in writers.items():
             writer.fingerprint = digests[kind].hexdigest()
-            writer.tags = {"inputs": inputs}
+            writer.tags = {"inputs": inputs() if callable(inputs) else inputs}
     for kind, writer in writers.items():
         report.bytes += writer.bytes
         report.written_parts += writer.rows > 0

@@ -7,6 +7,7 @@ from rag_pipeline.defs.assets.query import query_asset
 from rag_pipeline.defs.assets.raw_drops import raw_drops_asset
 from rag_pipeline.defs.assets.raw_git import raw_git_assets
 from rag_pipeline.defs.assets.raw_github import raw_github_assets
+from rag_pipeline.defs.assets.raw_kinds import raw_kind_assets
 from rag_pipeline.defs.assets.reconciliation import reconciliation_asset
 
 POOLS = ("git", "github", "drops", "embedding")
@@ -22,6 +23,7 @@ __all__ = [
     "raw_drops_asset",
     "raw_git_assets",
     "raw_github_assets",
+    "raw_kind_assets",
     "reconciliation_asset",
     "retrieval_evaluation_asset",
 ]
