@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from rag_pipeline.cli import session
+from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 
 

@@ -15,6 +15,8 @@ from rag_pipeline.settings.load import INTERNAL, config_path, read_toml, refused
 from rag_pipeline.settings.model import Settings
 from rag_pipeline.settings.positions import line_of, line_of_syntax_error, lines_of
 
+_MOST_ROUNDS = 10  # each leaves more out; three are deep
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -79,32 +81,40 @@ def check_file(*, config_file: Path | None, environ: Mapping[str, str], cwd: Pat
 def _validated(values: dict[str, object], checked: CheckedFile) -> Settings | None:
     """Validate, leave out what is wrong, and validate again: what one error hid comes to light."""
     seen: list[Place] = []
-    while True:
+    for _ in range(_MOST_ROUNDS):
         try:
             return Settings.model_validate(values)
         except ValidationError as error:
-            # What follows from leaving something out is no fault of the file.
-            new = [c for c in complaints_of(error) if not any(c.place == p[: len(c.place)] for p in seen)]
-        for complaint in new:
-            checked.add(complaint)
-        seen += [complaint.place for complaint in new]
+            wrong = complaints_of(error)
+        for complaint in wrong:
+            if not _follows(complaint.place, seen):
+                checked.add(complaint)
+        seen += [complaint.place for complaint in wrong]
         # A whole block that is wrong cannot be left out: those after it would change their numbers.
-        if not new or any(not c.place or isinstance(c.place[-1], int) for c in new):
+        if any(not complaint.place or isinstance(complaint.place[-1], int) for complaint in wrong):
             return None
-        for complaint in new:
+        for complaint in wrong:
             _leave_out(values, complaint.place)
+    return None
+
+
+def _follows(place: Place, left_out: Sequence[Place]) -> bool:
+    """Whether a complaint is of what leaving something out has made, and no fault of the file.
+
+    What is wrong with the file as a whole is wrong between its blocks.
+    """
+    if not place:
+        return any(isinstance(part, int) for other in left_out for part in other)
+    return any(place == other[: len(place)] for other in left_out)
 
 
 def _leave_out(values: object, place: Sequence[str | int]) -> None:
     """Remove the innermost thing of the place that the file really holds."""
-    for part in place[:-1]:
+    for part in place:
         inner = _inside(values, part)
-        if not isinstance(inner, dict | list):
+        if part == place[-1] or not isinstance(inner, dict | list):
             break
         values = inner
-        continue
-    else:
-        part = place[-1]
     if isinstance(values, dict):
         values.pop(part, None)
 

@@ -34,6 +34,7 @@ class Settings(Section):
     """Everything that can be configured."""
 
     tenant: str = Field(default="default", min_length=1)
+    """Whose knowledge it is, unless a repository says otherwise."""
     start_date: date | None = None
     """The first daily partition; by default one week before this RAG_HOME was first used."""
     repositories: tuple[Repository, ...] = ()

@@ -31,6 +31,8 @@ def lines_of(text: str) -> dict[Place, int]:
             name, *pairs = node.named_children
             above = _table_of(_parts(name), blocks, is_block=node.type == "table_array_element")
             found.setdefault(above, node.start_point[0] + 1)
+            if above and isinstance(above[-1], int):
+                found.setdefault(above[:-1], node.start_point[0] + 1)
             for pair in pairs:
                 _note(pair, above, found)
     return found
