@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +94,7 @@ VALUES = st.recursive(
 )
 
 
+@hypothesis.settings(deadline=None)
 @given(tables=st.lists(st.tuples(KEYS, st.dictionaries(KEYS, VALUES, max_size=3)), min_size=1, max_size=4))
 def test_every_key_of_any_file_has_the_line_it_stands_on(tables):
     lines, wanted = [], {}
