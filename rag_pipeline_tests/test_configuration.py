@@ -213,6 +213,16 @@ def test_values_in_force_say_where_they_come_from_and_keep_secrets(tmp_path):
                    "repositories.0.tenant", "sources.x.0.name"}  # fmt: skip
 
 
+def test_one_repository_named_for_this_process_comes_in_place_of_every_source(tmp_path):
+    text = "[[repositories]]\nsource = 'a/b'\n[[sources.feeds]]\nname = 'n'\n"
+    (tmp_path / "rag_pipeline.toml").write_text(text, encoding="utf-8")
+    assert load_settings(environ={}, cwd=tmp_path).sources == {"feeds": ({"name": "n"},)}
+    named = load_settings(environ={"RAG_REPO": "c/d"}, cwd=tmp_path)
+    assert ([repository.name for repository in named.repositories], named.sources) == (["c/d"], {})
+    values = {v.key: v.origin for v in shown_values(named, environ={"RAG_REPO": "c/d"}, defaults=False)}
+    assert values["repositories.0.source"] == "RAG_REPO"
+
+
 def test_the_schema_in_the_repository_is_that_of_the_settings():
     written = (ROOT / "docs" / "rag_pipeline.schema.json").read_text(encoding="utf-8")
     assert json.loads(written) == json.loads(json.dumps(json_schema({}), default=str)), "run `make schema`"

@@ -14,6 +14,8 @@ from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.settings.complaints import Complaint, Place
 from rag_pipeline.sources.git.command import git_environment, run_git
 from rag_pipeline.sources.git.remote import credentials, explain, local_head, local_path, wanted_ref
+from rag_pipeline.sources.kinds import Outside, kinds
+from rag_pipeline.sources.kinds.registry import blocks_that_hold
 
 _PAID = ("openai", "azure-openai")
 
@@ -201,6 +203,13 @@ def _online(settings: Settings, environ: Mapping[str, str]) -> Iterable[Complain
             yield _doubt(("DATABASE_URL",), str(error))
     if settings.embedding.provider != "local":
         yield from _embedder(settings, environ, ask=True)
+    outside = Outside(base=settings.base, environ=environ)
+    for kind in kinds():
+        for number, block in blocks_that_hold(kind, settings):
+            try:
+                next(iter(kind.list(block, outside)), None)
+            except Exception as error:
+                yield _doubt(("sources", kind.name, number), f"{block.name} cannot be listed: {error}")
 
 
 def _doubt(place: Place, message: str) -> Complaint:

@@ -25,6 +25,8 @@ ENTRY_POINTS = "rag_pipeline.sources"
 """The kinds of installed packages: entry points of this group, each naming a kind."""
 
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_RESERVED = {"git", "github", "drops", "repository", "embedding", *GIT_STAGES, *GITHUB_STAGES}
+"""What progress, pools and source types of the other sources are called."""
 
 
 @cache
@@ -40,7 +42,7 @@ def kinds() -> tuple[SourceKind[Any], ...]:
         name = getattr(kind, "name", None)
         if not isinstance(name, str) or not _NAME.match(name):
             raise ConfigError(f"{where}: a kind's name is lower-case letters, digits and '_', not {name!r}")
-        if name in found or f"raw_{name}" in taken:
+        if name in found or name in _RESERVED or f"raw_{name}" in taken:
             raise ConfigError(f"{where}: there is a kind of source {name!r} already: give it another name")
         found[name] = kind
     return tuple(found[name] for name in sorted(found))
@@ -69,6 +71,12 @@ def blocks_of(kind: SourceKind[Any], settings: Settings) -> Sequence[SourceBlock
             raise ConfigError(f"{settings.config_file or 'the settings'}: {spoken(found[0])}")
         blocks.append(found)
     return blocks
+
+
+def blocks_that_hold(kind: SourceKind[Any], settings: Settings) -> list[tuple[int, SourceBlock]]:
+    """The blocks of a kind that can be followed, with their numbers."""
+    found = [(n, _checked(kind, n, written, settings)) for n, written in enumerate(settings.sources.get(kind.name, ()))]
+    return [(number, block) for number, block in found if isinstance(block, SourceBlock)]
 
 
 def complaints(settings: Settings) -> list[Complaint]:

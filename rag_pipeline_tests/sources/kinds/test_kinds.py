@@ -204,7 +204,7 @@ def test_the_memory_is_the_last_listing_and_counts_every_change_once(listings: S
 
 
 def test_a_kind_whose_name_is_taken_or_none_is_refused(monkeypatch):
-    for name, said in (("docs", "already"), ("Notes", "lower-case"), ("", "lower-case")):
+    for name, said in (("docs", "already"), ("git", "already"), ("Notes", "lower-case"), ("", "lower-case")):
         monkeypatch.setattr(registry, "OWN", (Notes({}, name=name),))
         with pytest.raises(ConfigError, match=said):
             registry.kinds.__wrapped__()
