@@ -21,6 +21,7 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
 from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
+from rag_pipeline.settings import price_of, usd
 
 _OWNERS = ["team:knowledge"]
 
@@ -111,15 +112,18 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         lake, models, progress = pipeline.lake(), pipeline.models, pipeline.progress(context)
         with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
             feed = spaces_to_feed(connection, models)
-            now = pipeline.clock()
+            now, account = pipeline.clock(), pipeline.account(context.run_id)
             report = embed_space(
-                lake, days, feed.space, models=models, connection=connection, now=now, progress=progress
-            )
-            fed = feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
+                lake, days, feed.space, models=models, connection=connection, account=account, now=now,
+                progress=progress,
+            )  # fmt: skip
+            fed = feed_candidates(
+                lake, days, feed, models=models, connection=connection, account=account, now=now, progress=progress
+            )  # fmt: skip
         for problem in feed.problems:
             context.log.warning(problem)
         pipeline.reports["embeddings"] = report
-        price = settings_of(feed.space, models.settings).price_per_million_tokens
+        price = price_of(settings_of(feed.space, models.settings), pipeline.settings.prices)
         metadata = _embedded(report, feed.space, price=price)
         if fed or feed.problems:
             metadata["candidates"] = _candidates(fed, feed.problems)
@@ -146,14 +150,14 @@ def _redacted(report: DocumentsReport) -> Metadata:
     return metadata
 
 
-def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float) -> Metadata:
+def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float | None) -> Metadata:
     refused: list[tuple[UUID, str]] = report.refused[:20]
     metadata: Metadata = {
         "embedded": dg.MetadataValue.int(report.embedded),
         "reused": dg.MetadataValue.int(report.reused),
         "restored_from_lake": dg.MetadataValue.int(report.restored),
         "tokens": dg.MetadataValue.int(report.tokens),
-        "estimated_cost_usd": dg.MetadataValue.float(round(report.tokens * price / 1e6, 6)),
+        "estimated_cost_usd": dg.MetadataValue.float(round(usd(report.tokens, price), 6)),
         "model_seconds": dg.MetadataValue.float(round(report.model_seconds, 2)),
         "texts_per_second": dg.MetadataValue.float(round(report.embedded / max(report.model_seconds, 1e-3), 1)),
         "size": dg.MetadataValue.text(size(report.bytes)),
