@@ -1,4 +1,4 @@
-"""What embedding may cost: before texts are sent their tokens are set aside, and only as many are sent as the budget holds.
+"""What embedding may cost: tokens are set aside before texts are sent, and only what the budget holds is sent.
 
 Pure but for the ledger, which is a protocol: where it is kept, and what time it is, is somebody else's business.
 """
@@ -149,7 +149,7 @@ class Spending:
         need = f"{usd(needed, self._price):,.6f} USD" if in_usd else f"{needed:,} tokens"
         whose = "this run has" if span == "run" else "runs of this month have"
         return (
-            f"budget.{room.key} of tenant {self._tenant!r} is {limit}; {whose} spent or set aside {spent}, and the next "
-            f"text for {self._model} needs {need}: raise it in rag_pipeline.toml (under [budget], or "
+            f"budget.{room.key} of tenant {self._tenant!r} is {limit}; {whose} spent or set aside {spent}, and the "
+            f"next text for {self._model} needs {need}: raise it in rag_pipeline.toml (under [budget], or "
             f"[budget.tenants.{self._tenant}]) and run again. What was embedded is kept and is not paid for twice"
         )

@@ -8,6 +8,7 @@ import dagster as dg
 
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -31,6 +32,7 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=list(RAW_STAGES), partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        output_required=False,
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "documents"},
         code_version=CLEANING_VERSION,
         description=(
@@ -40,6 +42,9 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         ),
     )  # fmt: skip
     def documents(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("documents"):
             lake = pipeline.lake()
@@ -62,6 +67,7 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=["documents"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        output_required=False,
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"},
         code_version=CHUNKING_VERSION,
         description=(
@@ -70,6 +76,9 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         ),
     )  # fmt: skip
     def chunks(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         settings = pipeline.settings
         with stage_errors(context), pipeline.stage("chunks"):
@@ -99,6 +108,7 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
 
     @dg.asset(
         deps=["chunks"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        output_required=False,
         group_name="knowledge", kinds={"parquet", "postgres"}, owners=_OWNERS, tags={"stage": "embeddings"},
         code_version="1", pool="embedding",
         description=(
@@ -108,6 +118,9 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         ),
     )  # fmt: skip
     def embeddings(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         lake, models, progress = pipeline.lake(), pipeline.models, pipeline.progress(context)
         with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
