@@ -90,6 +90,8 @@ class Spending:
         self._price = price
         self._ledger = ledger
         self._open: Counter[str] = Counter()
+        self._expected = 0
+        self._charged = 0
 
     def allow(self, wanted: Sequence[Wanted]) -> int:
         """How many of the texts, from the first one on, may be sent now; their tokens are set aside.
@@ -112,8 +114,8 @@ class Spending:
             if not left:  # in USD only, for a model that costs nothing
                 granted = len(wanted)
             else:
-                so_far = accumulate(one.tokens for one in wanted)
-                granted = sum(1 for _ in takewhile(lambda total: total <= left[0].tokens, so_far))
+                most, so_far = left[0].tokens / self._surcharge, accumulate(one.tokens for one in wanted)
+                granted = sum(1 for _ in takewhile(lambda total: total <= most, so_far))
             self._set_aside(wanted[:granted])
         if wanted and not granted:
             raise BudgetExceeded(self._refusal(left[0], wanted[0].tokens))
@@ -126,6 +128,8 @@ class Spending:
             spent[one.repository] += share
             released[one.repository] += one.tokens
         self._open -= released
+        self._expected += released.total()
+        self._charged += tokens
         self._ledger.book(spent, released=released, requests=requests, seconds=seconds)
 
     def release(self) -> None:
@@ -133,6 +137,11 @@ class Spending:
         if self._open:
             rest, self._open = self._open, Counter()
             self._ledger.book({}, released=rest, requests=0, seconds=0.0)
+
+    @property
+    def _surcharge(self) -> float:
+        """A service whose tokenizer we only guess may charge more than we count: by so much, as far as we saw."""
+        return max(1.0, self._charged / self._expected) if self._expected else 1.0
 
     def _set_aside(self, wanted: Sequence[Wanted]) -> None:
         by_repository = Counter[str]()

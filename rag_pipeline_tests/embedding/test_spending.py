@@ -138,6 +138,21 @@ def test_a_budget_in_usd_needs_a_price_and_one_in_tokens_does_not():
     assert spending(MemoryLedger(), price=0.0, run_usd=0).allow(wanted * 9) == 9
 
 
+def test_a_service_that_charges_more_than_we_count_is_held_to_the_budget_after_its_first_answer():
+    class Dear(LengthEmbedder):
+        def _part(self, texts: Sequence[str], part: Sequence[int]) -> EmbeddedBatch:
+            found = super()._part(texts, part)
+            return EmbeddedBatch(indices=found.indices, vectors=found.vectors, tokens=3 * found.tokens)
+
+    ledger, texts = MemoryLedger(), [f"text {number:02}" for number in range(60)]
+    with pytest.raises(BudgetExceeded):
+        embed_missing(
+            of(texts), embedder=Dear(), vectors=MemoryVectors(), spending=spending(ledger, run_tokens=400),
+            buffer_texts=4,
+        )  # fmt: skip
+    assert 400 - 3 * 7 < ledger.tokens.total() <= 400
+
+
 def test_each_repository_pays_for_what_it_brought_first():
     ledger = MemoryLedger()
     texts = [*of(["aaaa", "bb"], "one"), *of(["bb", "ccc"], "two")]
