@@ -31,7 +31,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
-app.command("plan", short_help="Show what a refresh would do and cost.")(plan)
 
 
 class Leg(StrEnum):
@@ -180,6 +179,9 @@ def materialize(
     else:
         print_summary(summary)
     require_all_read(summary)
+
+
+app.command("plan", short_help="Show what a refresh would do and cost.")(plan)
 
 
 @app.command(short_help="Compare GitHub with the index.")

@@ -1,7 +1,8 @@
 """Runs with the tag `dry_run`: they say what they would do and cost, and do nothing.
 
 The first step of such a run makes the plan and puts it on record as observations; no step yields anything, so that
-Dagster skips all that follow, records no materialization, and calls the run a success.
+Dagster skips all that follow, records no materialization, and calls the run a success. That is why the assets of the
+refresh are declared with `output_required=False` (`skippable=True`).
 """
 
 import dagster as dg

@@ -4,7 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_pipeline.defs.failures import stage_errors
-from rag_pipeline.defs.metadata import Metadata, size
+from rag_pipeline.defs.metadata import Metadata, cost, size
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.errors import SpaceUnavailable
@@ -12,7 +12,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import building_spaces, numbered_space
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh.spaces import BuildReport, after_build, build_space
-from rag_pipeline.settings import price_of, usd
+from rag_pipeline.settings import price_of
 
 BUILD_JOB = "build_embedding_space"
 BUILD_OP = "embed_index"
@@ -81,7 +81,7 @@ def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float | None
         "reused": dg.MetadataValue.int(embeddings.reused),
         "restored_from_lake": dg.MetadataValue.int(embeddings.restored),
         "tokens": dg.MetadataValue.int(embeddings.tokens),
-        "estimated_cost_usd": dg.MetadataValue.float(round(usd(embeddings.tokens, price), 6)),
+        **cost(embeddings.tokens, price),
         "refused": dg.MetadataValue.int(len(embeddings.refused)),
         "texts": dg.MetadataValue.int(standing.texts),
         "missing": dg.MetadataValue.int(standing.missing),

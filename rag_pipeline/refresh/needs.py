@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from rag_pipeline.embedding import Embedder, TokenCounter, counting_version, tok
 from rag_pipeline.embedding.local import MODEL as LOCAL_MODEL
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.embedding.stage import lake_stage
+from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import building_spaces, embedded_texts
@@ -38,9 +40,9 @@ class Need:
     price: float | None
     """USD per million tokens; None: not known."""
     texts: int = 0
-    """Distinct texts of parts that are not yet embedded wholly."""
+    """Of parts that are not yet embedded wholly."""
     reused: int = 0
-    """Of these, texts that have a vector."""
+    """Of these, texts that have a vector, or come a second time."""
     tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Of the others, by the tenant and repository that first bring them."""
     elsewhere: dict[str, int] = field(default_factory=dict)
@@ -107,11 +109,13 @@ def needs_of(connection: Connection, models: Models, *, prices: Mapping[str, flo
         return [first]
     first = need(settings_of(serving, models.settings), models.of(serving), serving, SERVING)
     first.counters = counters
-    candidates = [
-        need(settings_of(space, models.settings), models.of(space), space, BUILDING)
-        for space in building_spaces(connection)
-        if space.space_id != serving.space_id and models.fit(space)
-    ]
+    candidates = []
+    for space in building_spaces(connection):
+        # What is wrong with a candidate keeps a run from feeding it, and holds nothing else up.
+        with suppress(RagPipelineError):
+            if space.space_id != serving.space_id:
+                settings = settings_of(space, models.settings)
+                candidates.append(need(settings, models.of(space), space, BUILDING))
     if own_space is None:
         return [first, *candidates, need(models.settings, own, None, BUILDING)]
     own.close()

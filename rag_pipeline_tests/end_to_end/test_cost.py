@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rag_pipeline.definitions import REFRESH_JOB, build_defs
+from rag_pipeline.defs.jobs import BUILD_JOB
 from rag_pipeline.index.database import connected
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import silent
@@ -184,6 +185,30 @@ def test_a_candidate_spends_on_the_same_account_and_is_planned(installation, rep
     assert [model.tokens for model in found.models] == [new, words(installation.others[0].embedded)]
     spent = dict(query(installation, "SELECT model, sum(tokens)::int FROM rag.usage GROUP BY 1"))
     assert spent == {"words": words(installation.embedder.embedded), "larger": words(installation.others[0].embedded)}
+
+
+@pytest.mark.slow
+def test_building_a_space_is_stopped_by_the_budget_too_and_goes_on_from_there(installation):
+    installation.refresh()
+    larger = WordEmbedder("larger", 32)
+    installation.others = [larger]
+    with connected(installation.database) as connection:
+        made_space(connection, Models(settings=Embedding(model="larger"), environ={}, make=installation.embedder_for))
+    ((spent, _),) = query(installation, SPENT)
+    installation.more = {"budget": {"month_tokens": spent + spent // 2}}
+    assert not _build(installation).success
+    assert 0 < words(larger.embedded) <= spent // 2
+    # A refresh that has nothing to embed is not held up by a budget that is spent.
+    installation.refresh()
+    installation.more = {}
+    assert _build(installation).success
+    assert words(larger.embedded) == spent
+    assert query(installation, SPENT) == [(2 * spent, 0)]
+
+
+def _build(installation: Installation) -> dg.ExecuteInProcessResult:
+    job = build_defs(installation.settings, pipeline=installation.pipeline()).resolve_job_def(BUILD_JOB)
+    return job.execute_in_process(instance=installation._dagster(), raise_on_error=False, run_config=_QUIET)
 
 
 def test_a_plan_changes_nothing_and_calls_no_model(installation, repository):

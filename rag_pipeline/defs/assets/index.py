@@ -24,9 +24,8 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
 
     @dg.asset(
         deps=["documents", "chunks", "embeddings"], partitions_def=partitions,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        output_required=False, group_name="knowledge", kinds={"postgres"},
-        owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
+        output_required=False, owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
         description=(
             "The searchable index in PostgreSQL (schema rag): documents, chunks, postings for exact BM25, and vectors "
             "with an HNSW graph. Newer wins, deletions arrive as tombstones, a document and its chunks change "

@@ -10,7 +10,7 @@ from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
-from rag_pipeline.defs.metadata import Metadata, Result, plot_lengths, results, size, table
+from rag_pipeline.defs.metadata import Metadata, Result, cost, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
@@ -22,7 +22,7 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
 from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
-from rag_pipeline.settings import price_of, usd
+from rag_pipeline.settings import price_of
 
 _OWNERS = ["team:knowledge"]
 
@@ -32,9 +32,8 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=list(RAW_STAGES), partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
-        output_required=False,
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "documents"},
-        code_version=CLEANING_VERSION,
+        output_required=False, code_version=CLEANING_VERSION,
         description=(
             "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks "
             "and HTML reduced to their text, secrets redacted. Tombstones pass through, so that deletions reach the "
@@ -67,9 +66,8 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=["documents"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
-        output_required=False,
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"},
-        code_version=CHUNKING_VERSION,
+        output_required=False, code_version=CHUNKING_VERSION,
         description=(
             "Documents cut into spans that can stand alone: prose along headings and paragraphs, code along "
             "definitions. Cuts are anchored in the structure, so that an edit changes only the chunks it touches."
@@ -108,9 +106,8 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
 
     @dg.asset(
         deps=["chunks"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
-        output_required=False,
         group_name="knowledge", kinds={"parquet", "postgres"}, owners=_OWNERS, tags={"stage": "embeddings"},
-        code_version="1", pool="embedding",
+        output_required=False, code_version="1", pool="embedding",
         description=(
             "A vector for every chunk text. A text that ever had one in this embedding space, whatever document, "
             "repository or day it came in by, is not embedded again; each finished batch is stored before the next. "
@@ -170,7 +167,7 @@ def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float |
         "reused": dg.MetadataValue.int(report.reused),
         "restored_from_lake": dg.MetadataValue.int(report.restored),
         "tokens": dg.MetadataValue.int(report.tokens),
-        "estimated_cost_usd": dg.MetadataValue.float(round(usd(report.tokens, price), 6)),
+        **cost(report.tokens, price),
         "model_seconds": dg.MetadataValue.float(round(report.model_seconds, 2)),
         "texts_per_second": dg.MetadataValue.float(round(report.embedded / max(report.model_seconds, 1e-3), 1)),
         "size": dg.MetadataValue.text(size(report.bytes)),
