@@ -55,6 +55,7 @@ def print_estimate(found: Estimate) -> None:
     """A few tables; what is estimated is said at the end."""
     rows = [
         ("days", ", ".join(found.days)),
+        *(("because", reason) for reason in found.reasons),
         ("items", f"{found.items:,} ({found.tombstones:,} tombstones)"),
         *([("drops", f"{found.drops:,} wait")] if found.drops else []),
         ("documents", f"{found.documents:,}"),

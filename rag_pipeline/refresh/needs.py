@@ -65,17 +65,28 @@ class Need:
                 for hashes, texts in run.texts(where, part):
                     self._count(connection, part, dict(zip(hashes, texts, strict=True)))
 
+    @property
+    def _stage(self) -> str | None:
+        """Where the lake keeps the vectors of its space; None: of unknown length, so there are none."""
+        made, embedder = self.space, self.embedder
+        if made is None and embedder.dimensions is not None:
+            made = EmbeddingSpace(
+                space_id=0, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
+                dimensions=embedder.dimensions, status="building",
+            )  # fmt: skip
+        return lake_stage(made) if made else None
+
     def _is_stored(self, where: Lake, lake: Lake, part: Part, stored: Mapping[Part, str]) -> bool:
-        if self.space is None:
+        stage = self._stage
+        if self.space is None or stage is None:
             return False
-        stage = lake_stage(self.space)
         expected = combine(stage, str(where.fingerprint("chunks", part)))
         return stored.get(part) == expected == lake.fingerprint(stage, part)
 
     def _restored(self, lake: Lake, part: Part) -> None:
         """What the lake holds is given back to a database that lost it, without a model."""
-        if self.space is not None:
-            for batch in lake.read(lake_stage(self.space), part, columns=["text_hash"]):
+        if self._stage is not None:
+            for batch in lake.read(self._stage, part, columns=["text_hash"]):
                 self.seen.update(ids_of(batch.column("text_hash")))
 
     def _count(self, connection: Connection, part: Part, texts: Mapping[UUID, str]) -> None:

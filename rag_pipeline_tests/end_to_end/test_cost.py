@@ -240,6 +240,17 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
+def test_what_the_lake_gives_back_to_a_new_database_costs_nothing(installation, repository, other_database):
+    installation.refresh()
+    repository.commit("2024-01-20T10:00", {"four.md": page("four")})
+    installation.database, before = other_database, len(installation.embedder.embedded)
+    found = planned(installation)
+    installation.refresh()
+    assert found.tokens == words(installation.embedder.embedded[before:]) > 0
+    assert words(installation.embedder.embedded[:before]) > found.tokens
+
+
+@pytest.mark.slow
 @given(steps=STEPS)
 @hypothesis_settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

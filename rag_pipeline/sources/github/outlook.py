@@ -25,8 +25,6 @@ class Outlook:
     """That the next reading will make, or a little more."""
     unread_threads: int = 0
     """Issues and pull requests of which nothing is known yet; 0 when the mirror has been filled."""
-    problem: str = ""
-    """Why GitHub could not be asked."""
 
 
 def outlook(settings: Settings, repository: Repository, access: Access) -> Outlook:
@@ -35,17 +33,19 @@ def outlook(settings: Settings, repository: Repository, access: Access) -> Outlo
     Raises:
         RagPipelineError: GitHub cannot be asked.
     """
-    mirror = GitHubMirror(settings, repository)
+    mirror, known = GitHubMirror(settings, repository), 0
     if mirror.exists():
         with mirror.open() as store:
             if store.note("loaded:pull") is not None:
                 # Who it is, and a page of each listing.
                 return Outlook(repository=repository, requests=1 + len(_LISTINGS))
+            known = sum(1 for _ in store.threads())
     with client_of(settings, repository, access) as client:
         counts = {listing.kind: _count(client, repository, listing.path, listing.params) for listing in _LISTINGS}
     pages = sum(max(1, -(-count // PER_PAGE)) for count in counts.values())
     requests = 1 + pages + _OF_EACH_PULL * counts[PULLS.kind]
-    return Outlook(repository=repository, requests=requests, unread_threads=counts[ISSUES.kind])
+    unread = max(0, counts[ISSUES.kind] - known)  # issues and pull requests are both in that listing
+    return Outlook(repository=repository, requests=requests, unread_threads=unread)
 
 
 def _count(client: GitHubClient, repository: Repository, path: str, params: Mapping[str, str]) -> int:
