@@ -65,3 +65,7 @@ class ItemError(PermanentError):
 
 class ResourceGone(PermanentError):
     """The source says that something is not there (any more): deleted, transferred, or never existed."""
+
+
+class BudgetExceeded(PermanentError):
+    """What is to be done next costs more than the budget holds; what was done before is kept."""

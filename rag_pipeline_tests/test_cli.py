@@ -136,6 +136,22 @@ def test_wrong_days_are_refused(used):
     assert "exclude each other" in shell.fails("materialize", "--partition", "2024-01-01", "--to", "2024-01-02")
 
 
+def test_plan_shows_what_a_refresh_would_cost_and_changes_nothing(used):
+    shell, _ = used
+    before = json.loads(shell("status", "--json").stdout)
+    first = before["first_partition"]
+    found = json.loads(shell("plan", "--from", first, "--json").stdout)
+    assert (found["tokens"], found["usd"], found["would_be_stopped"]) == (0, 0.0, False)
+    assert [model["model"] for model in found["models"]] == ["all-MiniLM-L6-v2"]
+    assert {"text-embedding-3-small", "text-embedding-3-large"} <= {other["model"] for other in found["others"]}
+    shown = shell("plan").stdout
+    for word in ("tokens to embed", "cost", "requests", "time", "it would not be stopped", "for comparison"):
+        assert word in shown
+    assert json.loads(shell("status", "--json").stdout) == before
+    assert "is not a day: write it as YYYY-MM-DD" in shell.fails("plan", "--from", "soon")
+    assert "there is no partition 1999-01-01" in shell.fails("plan", "--from", "1999-01-01")
+
+
 def test_env_prints_what_dagster_needs(used):
     shell, _ = used
     variables = dict(

@@ -271,7 +271,7 @@ CREATE TABLE rag.source_freshness (
     PRIMARY KEY (tenant_id, repository, source)
 );
 
--- What was asked of models that cost something, a row per run, repository and purpose.
+-- What was asked of models that cost something: rows per run, repository and purpose, one at least for each month.
 CREATE TABLE rag.usage (
     usage_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     used_at    timestamptz NOT NULL,
@@ -283,7 +283,12 @@ CREATE TABLE rag.usage (
     model      text NOT NULL,
     requests   integer NOT NULL DEFAULT 0,
     tokens     bigint NOT NULL DEFAULT 0,
-    cost_usd   double precision NOT NULL DEFAULT 0
+    cost_usd   double precision NOT NULL DEFAULT 0,
+    seconds    double precision NOT NULL DEFAULT 0, -- during which the model ran
+    -- Set aside for texts that are being sent just now; of a run that was killed it counts no more after a while.
+    reserved_tokens bigint NOT NULL DEFAULT 0,
+    reserved_usd    double precision NOT NULL DEFAULT 0,
+    reserved_until  timestamptz
 );
 CREATE INDEX usage_tenant ON rag.usage (tenant_id, used_at);
 CREATE INDEX usage_run ON rag.usage (run_id);

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 import sys
-from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +15,14 @@ import typer
 from rag_pipeline.cli import session
 from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.days import chosen_days
+from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
 from rag_pipeline.cli.session import settings_of_process as _settings
 from rag_pipeline.cli.spaces import spaces
 from rag_pipeline.errors import ConfigError, RagPipelineError
-from rag_pipeline.model import DayRange
 from rag_pipeline.settings import Settings
 
 app = typer.Typer(
@@ -169,7 +169,7 @@ def materialize(
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
     settings = _settings()
-    chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
+    chosen = chosen_days(settings, partition=partition, from_=from_, to=to)
     _enter_dagster(settings)
     url = prepare(settings)
     planned = None if chosen else plan_refresh(settings, url)
@@ -181,6 +181,9 @@ def materialize(
     else:
         print_summary(summary)
     require_all_read(summary)
+
+
+app.command("plan", short_help="Show what a refresh would do and cost.")(plan)
 
 
 @app.command(short_help="Compare GitHub with the index.")
@@ -349,29 +352,3 @@ def _print_sample(settings: Settings) -> None:
     tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
     query = SearchQuery(text=settings.sample_question, tenant=tenant)
     print_answer(answer(query.text, search_index(settings, query)))
-
-
-def _chosen_days(settings: Settings, *, partition: str, from_: str, to: str) -> DayRange | None:
-    if partition and (from_ or to):
-        raise ConfigError("--partition and --from/--to exclude each other: name one day, or a range")
-    if not (partition or from_ or to):
-        return None
-    today = datetime.now(UTC).date()
-    first = _day(partition or from_, settings, today) if partition or from_ else settings.first_day
-    last = first if partition else _day(to, settings, today) if to else today
-    if last < first:
-        raise ConfigError(f"--from {first} is after --to {last}: swap them")
-    return DayRange(first=first, last=last)
-
-
-def _day(text: str, settings: Settings, today: date) -> date:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError(f"{text!r} is not a day: write it as YYYY-MM-DD, such as {today}") from error
-    if not settings.first_day <= day <= today:
-        raise ConfigError(
-            f"there is no partition {day}: they run from {settings.first_day} to {today} (UTC); "
-            "set start_date in rag_pipeline.toml to begin earlier"
-        )
-    return day

@@ -8,6 +8,7 @@ import dagster as dg
 from rag_pipeline.defs.plots import bars_by_day, histogram
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.model import DayRange, SourceItem
+from rag_pipeline.settings import usd
 
 Metadata: TypeAlias = dict[str, dg.MetadataValue]
 Result: TypeAlias = dg.MaterializeResult[None]
@@ -43,6 +44,11 @@ def size(n: int) -> str:
             return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
         amount /= 1000
     return f"{amount:,.1f} GB"
+
+
+def cost(tokens: int, price: float | None) -> Metadata:
+    """What tokens cost at a price per million; nothing where nobody knows the price."""
+    return {} if price is None else {"estimated_cost_usd": dg.MetadataValue.float(round(usd(tokens, price), 6))}
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MetadataValue:

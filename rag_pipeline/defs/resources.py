@@ -18,7 +18,7 @@ from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import Models
+from rag_pipeline.refresh import Account, Models
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
@@ -90,6 +90,11 @@ class Pipeline:
     def models(self) -> Models:
         """How embedders are made: of the settings, and of embedding spaces."""
         return Models(settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
+
+    def account(self, run_id: str) -> Account:
+        """On whose account a run embeds."""
+        settings = self.settings
+        return Account(run_id=run_id, budget=settings.budget, prices=settings.prices, clock=self.clock)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

@@ -19,7 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding.embedder import Embedder
-from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, embed_missing
+from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
+from rag_pipeline.embedding.spending import Spending
 from rag_pipeline.lake.derive import as_partial, combine, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, ids_of
 from rag_pipeline.lake.store import Lake, Part
@@ -84,10 +85,17 @@ def embed_chunks(
     stored: StoredParts,
     progress: Progress,
     only: Callable[[str, Sequence[UUID]], set[UUID]] | None = None,
+    spending_of: Callable[[str], Spending] | None = None,
 ) -> EmbeddingsReport:
     """Bring the vectors of these days' chunks up to date, in the store (`vectors_of(tenant)`) and in the lake.
 
+    What that costs goes on the account of the tenant (`spending_of(tenant)`) and of the repository that first brought
+    a text.
+
     `only(tenant, hashes)` says which of these texts are wanted; a part of which others lack a vector stays partial.
+
+    Raises:
+        BudgetExceeded: what is embedded by then is stored; and everything that `Embedder.embed` raises.
     """
     report = EmbeddingsReport()
     stage = lake_stage(space)
@@ -98,7 +106,10 @@ def embed_chunks(
         wanted = partial(only, tenant) if only else None
         texts = _texts(lake, parts, stage, vectors, report, wanted=wanted)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
-        done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report))
+        done = embed_missing(
+            texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report),
+            spending=spending_of(tenant) if spending_of else None,
+        )  # fmt: skip
         _count(report, done)
         for part in parts:
             complete = _write_part(lake, part, stage, space, vectors, fingerprint=stale[part], report=report)
@@ -125,7 +136,7 @@ def _stale(
 def _texts(
     lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport,
     *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None,
-) -> Iterator[tuple[UUID, str]]:  # fmt: skip
+) -> Iterator[Text]:  # fmt: skip
     for part in parts:
         report.restored += _restore(lake, part, stage, vectors)
         for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
@@ -135,7 +146,11 @@ def _texts(
             hashes = ids_of(batch.column("text_hash"))
             chosen = set(hashes) if wanted is None else wanted(hashes)
             report.skipped += sum(text_hash not in chosen for text_hash in hashes)
-            yield from ((h, text) for h, text in zip(hashes, inputs, strict=True) if h in chosen)
+            yield from (
+                Text(text_hash, text, part.repository)
+                for text_hash, text in zip(hashes, inputs, strict=True)
+                if text_hash in chosen
+            )
 
 
 def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:

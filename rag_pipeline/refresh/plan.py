@@ -50,12 +50,13 @@ class Plan:
 
 
 def plan(
-    settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, access: Access, lake: Lake,
-    now: datetime,
+    settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, access: Access | None,
+    lake: Lake, now: datetime,
 ) -> Plan:  # fmt: skip
     """Read the sources and find the days that the index has not seen.
 
-    Today is always among them: it costs little, and its partition shall not look missing.
+    Today is always among them: it costs little, and its partition shall not look missing. Without `access`, GitHub is
+    not asked: what its mirrors hold counts.
 
     Raises:
         RagPipelineError: the only source that is configured cannot be read.

@@ -5,9 +5,11 @@ Nothing here touches the network, a database or a repository.
 
 from __future__ import annotations
 
+from rag_pipeline.settings.budget import Budget, Limits
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
+from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -27,6 +29,8 @@ from rag_pipeline.settings.sections import (
 
 __all__ = [
     "CONFIG_NAME",
+    "DEFAULT_PRICES",
+    "Budget",
     "Chunking",
     "Context",
     "Documents",
@@ -35,6 +39,7 @@ __all__ = [
     "Evaluation",
     "GitHub",
     "GitLimits",
+    "Limits",
     "Quality",
     "Redaction",
     "Repository",
@@ -45,6 +50,8 @@ __all__ = [
     "Webhooks",
     "fingerprint",
     "load_settings",
+    "price_of",
     "repository_name",
     "resolve_source",
+    "usd",
 ]

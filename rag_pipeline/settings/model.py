@@ -7,11 +7,13 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
+from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.prices import DEFAULT_PRICES
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -49,6 +51,9 @@ class Settings(Section):
     documents: Documents = Documents()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
+    prices: Mapping[str, Annotated[float, Field(ge=0)]] = DEFAULT_PRICES
+    """Of models, in USD per million tokens; what the file says is added to the table that is built in."""
+    budget: Budget = Budget()
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
     evaluation: Evaluation = Evaluation()
@@ -60,6 +65,11 @@ class Settings(Section):
     lake: str = Field(default="", exclude=True)
     database_url: str | None = Field(default=None, exclude=True, repr=False)
     config_file: Path | None = Field(default=None, exclude=True)
+
+    @field_validator("prices")
+    @classmethod
+    def _known_prices_stay(cls, prices: Mapping[str, float]) -> Mapping[str, float]:
+        return {**DEFAULT_PRICES, **prices}
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:

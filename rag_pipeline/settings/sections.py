@@ -287,7 +287,7 @@ class Embedding(Section):
     threads: int = Field(default=0, ge=0)
     """Sessions of one thread each for the local model; 0: one per core, at most 8."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
-    """In USD, for the estimated cost in the metadata."""
+    """In USD; above 0 it comes before `[prices]`."""
 
     @field_validator("base_url")
     @classmethod

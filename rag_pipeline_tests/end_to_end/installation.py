@@ -73,6 +73,9 @@ class WordEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self.count_tokens(texts)
+
     def close(self) -> None:
         pass
 

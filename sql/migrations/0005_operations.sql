@@ -34,7 +34,11 @@ CREATE TABLE rag.usage (
     model      text NOT NULL,
     requests   integer NOT NULL DEFAULT 0,
     tokens     bigint NOT NULL DEFAULT 0,
-    cost_usd   double precision NOT NULL DEFAULT 0
+    cost_usd   double precision NOT NULL DEFAULT 0,
+    seconds    double precision NOT NULL DEFAULT 0,
+    reserved_tokens bigint NOT NULL DEFAULT 0,
+    reserved_usd    double precision NOT NULL DEFAULT 0,
+    reserved_until  timestamptz
 );
 CREATE INDEX usage_tenant ON rag.usage (tenant_id, used_at);
 CREATE INDEX usage_run ON rag.usage (run_id);

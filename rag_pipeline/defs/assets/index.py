@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
 from rag_pipeline.defs.partitions import days_of
@@ -24,7 +25,7 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
     @dg.asset(
         deps=["documents", "chunks", "embeddings"], partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
-        owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        output_required=False, owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
         description=(
             "The searchable index in PostgreSQL (schema rag): documents, chunks, postings for exact BM25, and vectors "
             "with an HNSW graph. Newer wins, deletions arrive as tombstones, a document and its chunks change "
@@ -32,6 +33,9 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
         ),
     )  # fmt: skip
     def knowledge_index(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         settings = pipeline.settings
         with (

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -19,7 +20,8 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     """`raw_webhook_drops`."""
 
     @dg.asset(
-        name=STAGE, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(), group_name="sources",
+        name=STAGE, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        output_required=False, group_name="sources",
         kinds={"json", "parquet"}, owners=["team:knowledge"], tags={"stage": "raw", "source": "drops"},
         code_version="1", pool="drops",
         description=(
@@ -29,6 +31,9 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         ),
     )  # fmt: skip
     def raw_webhook_drops(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_drops"):
             until = context.run.tags.get(DROPS_UNTIL)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -35,7 +36,7 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             dg.AssetSpec(
                 stage, description=_DESCRIPTIONS[kind], group_name="sources", kinds={"git", "parquet"},
                 owners=["team:knowledge"], tags={"stage": "raw", "source": "git"}, code_version=GIT_SOURCE_VERSION,
-                skippable=False, partitions_def=partitions,
+                skippable=True, partitions_def=partitions,
             )
             for kind, stage in STAGES.items()
         ],
@@ -45,6 +46,9 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         pool="git",
     )  # fmt: skip
     def raw_git(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         if is_first_fetch(pipeline.settings):
             # We shall wait for git, and then have much to draw.

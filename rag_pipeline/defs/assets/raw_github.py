@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -38,7 +39,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             dg.AssetSpec(
                 stage, description=_DESCRIPTIONS[kind], group_name="sources", kinds={"github", "parquet"},
                 owners=["team:knowledge"], tags={"stage": "raw", "source": "github"},
-                code_version=GITHUB_SOURCE_VERSION, skippable=False, partitions_def=partitions,
+                code_version=GITHUB_SOURCE_VERSION, skippable=True, partitions_def=partitions,
             )
             for kind, stage in STAGES.items()
         ],
@@ -48,6 +49,9 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
         pool="github",
     )  # fmt: skip
     def raw_github(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_github"):
             report = read_github(

@@ -102,7 +102,7 @@ def _reconcile(
         )  # fmt: skip
         indexed = index_threads(
             pipeline.settings, pipeline.lake(), repository, connection=connection, models=pipeline.models,
-            now=pipeline.clock(), progress=pipeline.progress(context),
+            account=pipeline.account(context.run_id), now=pipeline.clock(), progress=pipeline.progress(context),
         )  # fmt: skip
     for problem in indexed.problems:
         context.log.warning(problem)

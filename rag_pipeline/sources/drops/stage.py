@@ -119,7 +119,7 @@ class _Intake:
         self._apply()
         for (tenant, repository), items in sorted(self._items.items()):
             part = Part(tenant=tenant, repository=repository, day=self._now.date())
-            merged = _merged(self._lake, part, items)
+            merged = merged_items(self._lake, part, items)
             write_part(
                 self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE
             )
@@ -225,7 +225,7 @@ class _Intake:
             return apply_touches(mirror, client, touches, now=self._now)
 
 
-def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
+def merged_items(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
     """What the day held already and what is new, the newest state of each; contents pass one batch at a time.
 
     In the order of their identities, so that the same items are the same part whatever order they came in.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 from rag_pipeline.errors import ConfigError, PermanentError, QuotaExhausted, ResourceGone, TransientError
 from rag_pipeline.sources.github import limits
@@ -47,6 +47,8 @@ class Page:
     """Address of the next page; None at the end, and for 304."""
     url: str
     """Where it really came from, after redirects."""
+    pages: int = 1
+    """How many the listing has, where GitHub says so: of one entry each, that is how many entries it has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,13 +154,14 @@ class GitHubClient:
     def _page(self, response: httpx.Response, data: Any) -> Page:
         if response.status_code == 304:
             self.usage.not_modified += 1
-            data, following = None, None
+            data, following, pages = None, None, 1
         else:
             following = response.links.get("next", {}).get("url")
+            pages = _last_page(response.links.get("last", {}).get("url"))
         url = str(response.url)
         etag = response.headers.get("etag")
         next_url = urljoin(url, following) if following else None
-        return Page(status=response.status_code, data=data, etag=etag, next=next_url, url=url)
+        return Page(status=response.status_code, data=data, etag=etag, next=next_url, url=url, pages=pages)
 
     def _ask(self, url: httpx.URL, etag: str | None) -> tuple[httpx.Response, Any]:
         """An answer that can be used (200, 304 or a redirect) and its JSON, after as many tries as are allowed."""
@@ -291,3 +294,8 @@ def _message(data: Any) -> str:
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _last_page(address: str | None) -> int:
+    numbers = parse_qs(urlsplit(address or "").query).get("page", ["1"])
+    return int(numbers[0]) if numbers[0].isdigit() else 1
