@@ -6,10 +6,12 @@ Nothing here touches the network, a database or a repository.
 from __future__ import annotations
 
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
+from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
     Chunking,
     Context,
@@ -33,6 +35,7 @@ __all__ = [
     "Drops",
     "Embedding",
     "Evaluation",
+    "Freshness",
     "GitHub",
     "GitLimits",
     "Quality",
@@ -40,6 +43,7 @@ __all__ = [
     "Repository",
     "Rerank",
     "Retrieval",
+    "Schedules",
     "Settings",
     "Threads",
     "Webhooks",
