@@ -125,7 +125,7 @@ def down() -> None:
 def status(
     as_json: AsJson = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 when a source is stale or nothing tells.")
+        bool, typer.Option("--check", help="Exit with 1 unless every source is fresh.")
     ] = False,
 ) -> None:
     """Show what is used, how fresh each source is, what the index holds, and what is quarantined."""

@@ -32,15 +32,13 @@ def print_freshness(rows: Sequence[Mapping[str, Any]]) -> None:
         shared = (row["failures_waiting"], f"{row['cost_this_month_usd']:.2f}") if of != before else ("", "")
         lines.append((
             *(of if of != before else ("", "")), row["source"], row["state"], _moment(row["last_item_seen"]),
-            _moment(row["last_indexed"]), _moment(row["complete_until"]), row["lag"], *shared,
+            _moment(row["last_indexed"]), row["lag"], *shared,
         ))  # fmt: skip
         before = of
-    headers = (
-        "tenant", "repository", "source", "state", "last item", "indexed", "complete", "lag", "failed", "USD",
-    )  # fmt: skip
+    headers = ("tenant", "repository", "source", "state", "last item", "indexed", "lag", "failed", "USD")
     out.print()
     out.print(rows_table("", headers, lines))
-    out.print("Times are UTC; complete: everything up to then is indexed; USD: this month's cost.")
+    out.print("Times are UTC; lag: since all of it was indexed; failed: items that wait; USD: cost of this month.")
     for row in rows:
         if row["why"]:
             out.print(f"  {row['repository']} ({row['source']}): {row['why']}", markup=False)

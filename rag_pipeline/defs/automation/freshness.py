@@ -170,6 +170,8 @@ def _metadata(standings: Sequence[Standing]) -> Metadata:
     )  # fmt: skip
     return {
         "sources": table(headers, rows),
+        # A cell of the table is cut; a reason is needed whole.
+        "complaints": dg.MetadataValue.text(redact("\n".join(staleness_lines(standings))).text or "none"),
         "stale": dg.MetadataValue.int(sum(s.is_stale for s in standings)),
         "missing_days": dg.MetadataValue.text(_spoken(missing_days(standings)) or "none"),
         "how_to_fix": dg.MetadataValue.text(
