@@ -17,7 +17,14 @@ from rag_pipeline.defs.assets import (
     reconciliation_asset,
     retrieval_evaluation_asset,
 )
-from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
+from rag_pipeline.defs.automation import (
+    drop_sensor,
+    freshness_check,
+    freshness_sensor,
+    index_freshness_policy,
+    refresh_schedule,
+    weekly_reconciliation,
+)
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -46,7 +53,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         documents_asset(daily),
         chunks_asset(daily),
         embeddings_asset(daily),
-        knowledge_index_asset(daily),
+        knowledge_index_asset(daily, freshness_policy=index_freshness_policy(settings.freshness)),
         query_asset(settings),
         retrieval_evaluation_asset(settings),
         reconciliation_asset(),
@@ -63,9 +70,10 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     return dg.Definitions(
         assets=assets,
+        asset_checks=[freshness_check(settings)],
         jobs=[refresh, reconcile, build_space_job()],
-        sensors=[drop_sensor(REFRESH_JOB)],
-        schedules=[weekly_reconciliation(RECONCILE_JOB)],
+        sensors=[drop_sensor(REFRESH_JOB), freshness_sensor(REFRESH_JOB, settings)],
+        schedules=[refresh_schedule(REFRESH_JOB, settings), weekly_reconciliation(RECONCILE_JOB)],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,

@@ -113,6 +113,20 @@ def test_search_prints_hits_for_people_and_for_scripts(used, project):
     assert hit["source_id"] == "lighthouse:src/beam.py"
 
 
+def test_status_says_how_fresh_each_source_is_and_a_monitor_may_ask(used):
+    shell, _ = used
+    (row,) = json.loads(shell("status", "--json").stdout)["freshness"]
+    assert (row["repository"], row["source"], row["state"], row["stale"]) == ("lighthouse", "git", "fresh", False)
+    assert row["last_item_seen"].startswith("2024-01-02") and row["missing_days"] == []
+    assert (row["failures_waiting"], row["cost_this_month_usd"]) == (0, 0.0)
+    assert shell("status", "--check").returncode == 0
+    (shell.folder / "strict.toml").write_text('[[repositories]]\nsource = "."\nname = "another"\n')
+    found = shell("--config", "strict.toml", "status", "--check")
+    assert found.returncode == 1
+    assert "stale: another (git, tenant default): never wholly indexed" in found.stderr
+    assert max(map(len, found.stdout.partition("last item")[2].splitlines()[1:3])) <= 100
+
+
 def test_status_says_what_the_index_holds(used):
     shell, _ = used
     report = json.loads(shell("status", "--json").stdout)

@@ -268,6 +268,7 @@ CREATE TABLE rag.source_freshness (
     newest_item_at timestamptz,                -- its own high-water mark then
     complete_until timestamptz,                -- everything that it showed up to here is in the index
     indexed_at     timestamptz,                -- when a run last found or made it complete
+    problem        text,                       -- why it could not be read the last time; NULL: it could
     PRIMARY KEY (tenant_id, repository, source)
 );
 
@@ -324,6 +325,7 @@ SELECT s.tenant_id,
        s.indexed_at AS last_indexed,
        s.complete_until,
        now() - s.complete_until AS lag,
+       s.problem,
        (SELECT count(*) FROM rag.ingestion_failures AS f
         WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
        (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u

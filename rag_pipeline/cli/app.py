@@ -124,8 +124,14 @@ def down() -> None:
 
 
 @app.command(short_help="Show what the index holds.")
-def status(as_json: AsJson = False) -> None:
-    """Show what is used, what the index holds, and what is quarantined."""
+def status(
+    as_json: AsJson = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 unless every source is fresh.")
+    ] = False,
+) -> None:
+    """Show what is used, how fresh each source is, what the index holds, and what is quarantined."""
+    from rag_pipeline.cli.freshness import complain_of_stale
     from rag_pipeline.cli.status import print_status, status_report
 
     report = status_report(_settings())
@@ -133,6 +139,9 @@ def status(as_json: AsJson = False) -> None:
         _print_json(report)
     else:
         print_status(report)
+    if check and (complaints := complain_of_stale(report)):
+        err.print("\n".join(complaints), markup=False)
+        raise typer.Exit(1)
 
 
 @app.command(short_help="Print Dagster's variables.")

@@ -5,7 +5,7 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,11 +14,14 @@ import dagster as dg
 
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
+from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.freshness import note_asked
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import Account, Models
+from rag_pipeline.refresh import Account, Models, Readings
+from rag_pipeline.refresh.readings import note_readings
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
@@ -70,6 +73,8 @@ class Pipeline:
     """Whoever planned the run has just read GitHub: the run need not ask again."""
     github_unread: Sequence[Failure] = ()
     """What of it could not be read then: the run puts it on record."""
+    readings: Readings = field(default_factory=Readings)
+    """What this process's run has read of the sources."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
 
@@ -101,6 +106,21 @@ class Pipeline:
         """A connection to the migrated database; starts the embedded server if that is the one to use."""
         with connected(database_url(self.settings)) as connection:
             yield connection
+
+    def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: bool = True) -> None:
+        """After this run has read all sources of a kind: remember what was read to the end, and since when."""
+        with self.connection() as connection:
+            self.readings.at |= note_readings(
+                self.settings, kind=kind, connection=connection, at=at, failures=failures, asked=asked
+            )
+
+    def note_drops(self, *, at: datetime, taken_for: Iterable[tuple[str, str]], emptied: bool) -> None:
+        """After this run has looked into the inbox: remember for which tenants and repositories it found something."""
+        with self.connection() as connection:
+            for tenant, repository in sorted(taken_for):
+                key = SourceKey(tenant=tenant, repository=repository, source="drops")
+                note_asked(connection, key, at=at, newest=at)
+        self.readings.inbox_at = at if emptied else None
 
     def search(self, query: SearchQuery) -> Sequence[SearchHit]:
         """Hits of the index's active space, whichever model the settings name by now."""

@@ -50,6 +50,25 @@ class GitHubProgress:
         report, usage = fetch_repository(self._settings, self.repository, self._access)
         return f"GitHub was not read to the end: {report.stopped}" if report.stopped else _asked(usage.requests)
 
+    def is_read(self) -> bool:
+        """Whether it was ever read."""
+        return self._mirror.exists()
+
+    def incomplete(self) -> str:
+        """Why the last reading did not come to the end; empty: it did."""
+        if not self._mirror.exists():
+            return ""
+        with self._mirror.open() as store:
+            stopped = store.note("stopped")
+        return f"GitHub was not read to the end: {stopped}" if stopped else ""
+
+    def newest(self) -> datetime | None:
+        """When the newest change of a thread was; None: there is no thread."""
+        if not self._mirror.exists():
+            return None
+        with self._mirror.open() as store:
+            return store.newest_change()
+
     def unread(self, reason: str) -> Failure:
         """What goes on record of a repository that could not be read."""
         tenant, name = self.repository.tenant, self.repository.name

@@ -10,6 +10,7 @@ from typing import Protocol
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.freshness import note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
@@ -17,6 +18,7 @@ from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
+from rag_pipeline.refresh.readings import Readings, read_and_note
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
@@ -71,7 +73,7 @@ def plan(
     github_unread: list[Failure] = []
     for source in readable:
         try:
-            remark = source.read()
+            remark = read_and_note(source, connection=connection, now=now)
         except RagPipelineError as error:
             if len(readable) == 1:
                 raise
@@ -99,14 +101,20 @@ def plan(
 
 def note_progress(
     settings: Settings, lake: Lake, days: DayRange, *, connection: Connection, space: EmbeddingSpace, now: datetime,
-    git: RawReport | None,
+    git: RawReport | None, readings: Readings,
 ) -> list[str]:  # fmt: skip
     """After the last stage: move the position of each source that is wholly in the index; their repositories.
 
-    `git` is what this run has read of the git repositories; None: it has read none.
+    `git` is what this run has read of the git repositories; None: it has read none. A source that was read on a day of
+    this run, and has nothing left that the index lacks, is complete up to that reading.
     """
     sources = _sources(settings, lake, now=now, git=git)
-    return [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+    moved = [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+    for source in sources:
+        read_at = readings.of(source.key)
+        if read_at is not None and read_at.date() in days and not source.pending(connection, space):
+            note_complete(connection, source.key, until=read_at, now=now)
+    return moved
 
 
 def activate_when_complete(

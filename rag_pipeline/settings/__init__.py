@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from rag_pipeline.settings.budget import Budget, Limits
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
+from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
     Chunking,
     Context,
@@ -37,6 +39,7 @@ __all__ = [
     "Drops",
     "Embedding",
     "Evaluation",
+    "Freshness",
     "GitHub",
     "GitLimits",
     "Limits",
@@ -45,6 +48,7 @@ __all__ = [
     "Repository",
     "Rerank",
     "Retrieval",
+    "Schedules",
     "Settings",
     "Threads",
     "Webhooks",

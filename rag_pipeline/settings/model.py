@@ -14,8 +14,10 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
+from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
     Chunking,
     Documents,
@@ -58,6 +60,8 @@ class Settings(Section):
     rerank: Rerank = Rerank()
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
+    freshness: Freshness = Freshness()
+    schedules: Schedules = Schedules()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 

@@ -20,6 +20,7 @@ CREATE TABLE rag.source_freshness (
     newest_item_at timestamptz,
     complete_until timestamptz,
     indexed_at     timestamptz,
+    problem        text,
     PRIMARY KEY (tenant_id, repository, source)
 );
 
@@ -71,6 +72,7 @@ SELECT s.tenant_id,
        s.indexed_at AS last_indexed,
        s.complete_until,
        now() - s.complete_until AS lag,
+       s.problem,
        (SELECT count(*) FROM rag.ingestion_failures AS f
         WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
        (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u

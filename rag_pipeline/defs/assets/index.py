@@ -19,13 +19,16 @@ from rag_pipeline.refresh.spaces import candidate_notes, spaces_to_feed
 from rag_pipeline.sources.git.stage import RawReport
 
 
-def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def knowledge_index_asset(
+    partitions: dg.PartitionsDefinition, *, freshness_policy: dg.FreshnessPolicy | None = None
+) -> dg.AssetsDefinition:
     """Documents, chunks and vectors into PostgreSQL."""
 
     @dg.asset(
         deps=["documents", "chunks", "embeddings"], partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
         output_required=False, owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        freshness_policy=freshness_policy,
         description=(
             "The searchable index in PostgreSQL (schema rag): documents, chunks, postings for exact BM25, and vectors "
             "with an HNSW graph. Newer wins, deletions arrive as tombstones, a document and its chunks change "
@@ -56,7 +59,10 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             now = pipeline.clock()
             read = pipeline.reports.get("raw")
             git = read if isinstance(read, RawReport) else None
-            note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git)
+            note_progress(
+                settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git,
+                readings=pipeline.readings,
+            )  # fmt: skip
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
             metadata = _metadata(report, connection, space) | failed
             notes = candidate_notes(connection, feed)

@@ -36,11 +36,12 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_drops"):
-            until = context.run.tags.get(DROPS_UNTIL)
+            now, until = pipeline.clock(), context.run.tags.get(DROPS_UNTIL)
             report = read_drops(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
                 until=datetime.fromisoformat(until) if until else None,
             )  # fmt: skip
+            pipeline.note_drops(at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report

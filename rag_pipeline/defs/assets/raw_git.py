@@ -54,9 +54,11 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             # We shall wait for git, and then have much to draw.
             load_in_background()
         with stage_errors(context), pipeline.stage("raw"):
+            now = pipeline.clock()
             report = read_git(
-                pipeline.settings, pipeline.lake(), days, now=pipeline.clock(), progress=pipeline.progress(context)
-            )
+                pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context)
+            )  # fmt: skip
+            pipeline.note_readings("git", at=now, failures=report.failures)
             failed = quarantine(pipeline, report.failures, stage="raw", days=days, items=len(report.repositories))
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}

@@ -54,11 +54,15 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_github"):
+            now = pipeline.clock()
             report = read_github(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access,
                 progress=pipeline.progress(context), ask=not pipeline.github_was_asked,
             )  # fmt: skip
             report.failures += pipeline.github_unread
+            pipeline.note_readings(
+                "github", at=now, failures=report.failures, asked=not pipeline.github_was_asked
+            )  # fmt: skip
             total = max(sum(report.rows.values()), len(report.repositories))
             failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)
         for failure in report.failures:

@@ -43,6 +43,8 @@ class DropsReport(PartsReport):
 
     taken: int = 0
     """Files that left the inbox."""
+    taken_for: set[tuple[str, str]] = field(default_factory=set)
+    """Tenants and repositories that something was taken for."""
     left: int = 0
     """Files that wait for the next run."""
     events: Counter[str] = field(default_factory=Counter)
@@ -123,6 +125,7 @@ class _Intake:
             write_part(
                 self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE
             )
+        self._report.taken_for.update(self._items)
         for file, parsed in self._done:
             for bad in parsed.bad_lines:
                 self._inbox.reject_part(file.name, bad.content, reason=bad.reason)

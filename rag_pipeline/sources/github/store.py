@@ -276,6 +276,11 @@ class Store:
         row = self._db.execute("SELECT content FROM threads WHERE kind = ? AND number = ?", (kind, number)).fetchone()
         return zlib.decompress(row[0]) if row else b""
 
+    def newest_change(self) -> datetime | None:
+        """When the newest change of a settled thread was; None: there is none."""
+        newest = self._db.execute("SELECT max(changed_at) FROM threads").fetchone()[0]
+        return datetime.fromisoformat(newest) if newest else None
+
     def last_seq(self) -> int:
         """The newest change there is; 0: none."""
         return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM threads").fetchone()[0])
