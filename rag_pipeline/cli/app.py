@@ -15,6 +15,7 @@ import typer
 
 from rag_pipeline.cli import session
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -31,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
+app.command(short_help="Take something out for good.")(forget)
 
 
 class Leg(StrEnum):

@@ -9,6 +9,7 @@ from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.rerank import Rerank
+from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
     Chunking,
@@ -39,6 +40,7 @@ __all__ = [
     "Redaction",
     "Repository",
     "Rerank",
+    "Retention",
     "Retrieval",
     "Settings",
     "Threads",
