@@ -26,11 +26,10 @@ def target_of(settings: Settings, *, document: str, repo: str, tenant: str, auth
     Raises:
         ConfigError: they name several.
     """
-    chosen: list[tuple[Literal["document", "repository", "author"], str]] = [
-        (kind, name)
-        for kind, name in (("document", document), ("repository", repo), ("author", author))
-        if name
-    ]  # fmt: skip
+    named_by: dict[Literal["document", "repository", "author"], str] = {
+        "document": document, "repository": repo, "author": author,
+    }  # fmt: skip
+    chosen = [(kind, name) for kind, name in named_by.items() if name]
     if len(chosen) > 1:
         raise ConfigError("--document, --repo and --author exclude each other: forget one after the other")
     if chosen:

@@ -212,7 +212,7 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
     counts = connection.execute(sql["count_memories"], values).fetchone() or ()
     if remove:
         with connection.transaction():
-            connection.execute(sql["delete_progress"], values | {"source": None})
+            connection.execute(sql["delete_progress"], values)
             for name in ("delete_stored_parts", "delete_checked_parts", "delete_freshness", "delete_sizes"):
                 connection.execute(sql[name], values)
             if repository is not None:
@@ -223,10 +223,12 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
     return dict(zip(_MEMORIES, counts, strict=True))
 
 
-def look_again(connection: Connection, *, tenant: str, repository: str | None, source: str | None = None) -> None:
-    """Let the next run read these sources from their beginning: the lake and the index then get what they lack."""
-    values = {"tenant": tenant, "repository": repository, "source": source}
+def look_again(connection: Connection, *, tenant: str, repository: str | None, parts: bool = False) -> None:
+    """Let the next run read these sources from their beginning, and with `parts` index the whole lake again."""
+    values = {"tenant": tenant, "repository": repository}
     connection.execute(queries("forgetting")["delete_progress"], values)
+    if parts:
+        connection.execute(queries("forgetting")["delete_stored_parts"], values)
 
 
 def move_part_records(connection: Connection, part: Part, moved: dict[tuple[str, str], str | None]) -> None:

@@ -76,10 +76,10 @@ class _Look:
         """What there is, or was, by place."""
         self.parts = list(find_parts(self.lake, self.forgotten))
         self.cut = {id_ for found in self.parts for id_ in found.raw.cut}
-        leaving = {id_ for found in self.parts for id_ in found.documents}
+        # What is gone is known by itself here, too: a state in the lake may be too old, and a newer one is not.
         for indexed in index.indexed_documents(self.connection):
             document = indexed.document
-            if document.document_id in leaving or self.forgotten.covers(document):
+            if document.document_id in self.cut or self.forgotten.covers(document):
                 self.documents.add(document.document_id)
                 self.tenants.add(document.tenant)
         self.tenants |= {found.part.tenant for found in self.parts} | {mark.tenant for mark in self.forgotten.marks}
@@ -209,7 +209,7 @@ def _index(look: _Look) -> dict[str, int]:
     found = {"documents": len(ids), **index.count_rows(look.connection, ids)}
     if look.remove:
         for part in {(f.part.tenant, f.part.repository) for f in look.parts if f.raw.cut}:
-            index.look_again(look.connection, tenant=part[0], repository=part[1])
+            index.look_again(look.connection, tenant=part[0], repository=part[1], parts=True)
         index.remove_documents(look.connection, ids)
     return found
 
@@ -230,7 +230,7 @@ def _postings(look: _Look) -> dict[str, int]:
 def _vectors(look: _Look) -> dict[str, int]:
     if not look.whole:
         return {}
-    leaving = {id_ for found in look.parts for id_ in found.documents} | look.documents
+    leaving = {found.part: found.documents for found in look.parts}
     found = 0
     for tenant in sorted(look.tenants):
         held = held_texts(look.lake, tenant, leaving)
@@ -291,6 +291,7 @@ def _git_mirrors(look: _Look) -> dict[str, int]:
     if look.remove:
         for path in there:
             shutil.rmtree(path)
+            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
     return {"git clones": len(there)}
 
 

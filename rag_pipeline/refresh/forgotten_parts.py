@@ -7,7 +7,7 @@ is done again from the same findings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from uuid import UUID
@@ -73,15 +73,16 @@ def find_parts(lake: Lake, forgotten: Forgotten) -> Iterator[PartFindings]:
             yield found
 
 
-def held_texts(lake: Lake, tenant: str, without: Collection[UUID]) -> set[UUID]:
-    """Hashes of the texts that the lake holds of this tenant, but for those of these documents."""
+def held_texts(lake: Lake, tenant: str, without: Mapping[Part, Collection[UUID]]) -> set[UUID]:
+    """Hashes of the texts that the lake holds of this tenant, but for those of the documents that leave a part."""
     held: set[UUID] = set()
     for part in parts_in(lake, ["chunks"], _ALL_DAYS):
         if part.tenant != tenant:
             continue
+        leaving = without.get(part, ())
         for batch in lake.read("chunks", part, columns=["document_id", "text_hash"]):
             pairs = zip(ids_of(batch.column("document_id")), ids_of(batch.column("text_hash")), strict=True)
-            held |= {text for document, text in pairs if document not in without}
+            held |= {text for document, text in pairs if document not in leaving}
     return held
 
 

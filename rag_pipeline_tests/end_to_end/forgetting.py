@@ -57,7 +57,11 @@ def places_of(installation: Installation, word: str) -> list[str]:
         *_tables(installation.database, word),
         *_parts(Path(installation.settings.lake_url), word),
         *_mirrors(installation.home / "mirrors" / "github", word),
-        *(f"inbox {name}" for name in installation.inbox() if _holds(Path(installation.settings.inbox_url) / name, word)),
+        *(
+            f"inbox {name}"
+            for name in installation.inbox()
+            if _holds(Path(installation.settings.inbox_url) / name, word)
+        ),
     ]
 
 
@@ -71,7 +75,8 @@ def everything(database: str) -> dict[str, list[tuple[Any, ...]]]:
             "vectors": "SELECT tenant_id, text_hash, embedding::text FROM rag.vectors_1 ORDER BY 1, 2",
             "failures": "SELECT source_id, stage FROM rag.ingestion_failures ORDER BY 1, 2",
             "terms": "SELECT s.tenant_id, s.scope, p.term, sum(p.chunks - p.removed) FROM rag.postings p"
-            " JOIN rag.segments s USING (segment_id) GROUP BY 1, 2, 3 HAVING sum(p.chunks - p.removed) <> 0 ORDER BY 1, 2, 3",
+            " JOIN rag.segments s USING (segment_id) GROUP BY 1, 2, 3"
+            " HAVING sum(p.chunks - p.removed) <> 0 ORDER BY 1, 2, 3",
             "sizes": "SELECT tenant_id, sum(chunks - removed_chunks), sum(terms - removed_terms) FROM rag.segments"
             " GROUP BY 1 HAVING sum(chunks - removed_chunks) <> 0 ORDER BY 1",
         }

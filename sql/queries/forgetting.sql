@@ -132,8 +132,7 @@ WHERE stage = %(stage)s AND space_id = %(space)s AND tenant_id = %(tenant)s AND 
 -- name: delete_progress
 -- All that is read of these sources is looked at again by the next run.
 DELETE FROM rag.source_progress
-WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)
-  AND (%(source)s::text IS NULL OR source = %(source)s);
+WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s);
 
 -- name: vacuum
 VACUUM rag.documents, rag.chunks, rag.links, rag.segments, rag.postings, rag.ingestion_failures;

@@ -99,7 +99,8 @@ def _delivery_is(delivery: dict[str, Any], forgotten: Forgotten, settings: Setti
     logins = set(_logins(about))
     if any(forgotten.author(tenant, login) for tenant in tenants for login in logins):
         return True
-    place = about.get("repository") if isinstance(about.get("repository"), dict) else {}
+    named = about.get("repository")
+    place: dict[str, Any] = named if isinstance(named, dict) else {}
     for repository in settings.repositories:
         if not repository.github or not _is(repository.github, place, GitHubMirror(settings, repository).id):
             continue
