@@ -72,7 +72,8 @@ def everything(database: str) -> dict[str, list[tuple[Any, ...]]]:
             "documents": "SELECT to_jsonb(d) - 'indexed_at' - 'observed_at' FROM rag.documents d ORDER BY document_id",
             "chunks": "SELECT to_jsonb(c) - 'number' FROM rag.chunks c ORDER BY chunk_id",
             "links": "SELECT to_jsonb(l) FROM rag.links l ORDER BY document_id, kind, target",
-            "vectors": "SELECT tenant_id, text_hash, embedding::text FROM rag.vectors_1 ORDER BY 1, 2",
+            "vectors": "SELECT tenant_id, text_hash, embedding::text FROM rag.vectors_1"
+            " WHERE (tenant_id, text_hash) IN (SELECT tenant_id, text_hash FROM rag.chunks) ORDER BY 1, 2",
             "failures": "SELECT source_id, stage FROM rag.ingestion_failures ORDER BY 1, 2",
             "terms": "SELECT s.tenant_id, s.scope, p.term, sum(p.chunks - p.removed) FROM rag.postings p"
             " JOIN rag.segments s USING (segment_id) GROUP BY 1, 2, 3"

@@ -20,7 +20,7 @@ from rag_pipeline_tests.git_repository import GitRepository
 QUESTIONS = ("deployment rollback", "how does the lantern work", "zanzibarx secret plan")
 KEPT = {
     "README.md": "# Project\n\nWhat the lantern is for, and how its deployment works.\n",
-    "docs/guide.md": "# Guide\n\n## Rollback\n\nHow a rollback of the deployment goes.\n\n# Lamp\n\nThe lantern turns.\n",
+    "docs/guide.md": "# Guide\n\n## Rollback\n\nHow a rollback of the deployment goes.\n\n# Lamp\n\nIt turns.\n",
     "src/app.py": 'def turn(lantern):\n    """Turns the lantern."""\n    return lantern\n',
 }
 SECRET = "# Plan\n\nThe zanzibarx plan of the deployment.\n\n## More\n\nNobody shall know the quixotx of it.\n"
@@ -48,9 +48,9 @@ def installed(home: Path, database: str, *repositories: GitRepository, **more: o
 
 
 def lived_through(found: Installation) -> Installation:
-    """A day first that is past by now, so that older states and their vectors are there, too."""
-    found.run("2024-01-03")
+    """A former day once more at the end, so that older states and their vectors are there, too."""
     found.refresh()
+    found.run("2024-01-03")
     return found
 
 

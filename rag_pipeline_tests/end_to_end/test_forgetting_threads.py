@@ -61,7 +61,7 @@ def test_an_author_is_cut_out_of_threads_and_stays_out(threads, said, forge, roc
     assert "grace" not in texts.lower()
     forge.comment(said.issue, "Sproutagain, another word of hers.", author="grace")
     forge.open_issue(rocket, title="Sproutnew", body="Opened later.", author="grace")
-    delivered = webhooks.comment(github.site, "created", said.first)
+    delivered = webhooks.issue_comment(github.site, "created", said.first)
     threads.drop("issue_comment.7.json", json.dumps(delivered.payload))
     threads.refresh()
     threads.reconcile()
