@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rag_pipeline.embedded import EmbeddedPostgres
@@ -23,9 +24,9 @@ settings = settings_of_process()
 enter_dagster(settings)
 prepare(settings)
 import json
-print("ENVIRONMENT " + json.dumps(dagster_environment(settings)))
+print("READY " + json.dumps([dagster_environment(settings), str(settings.first_day)]))
 """
-_WORKER = "execute_run"
+_WORKER = "spawn_main"  # the code server starts a run in a new interpreter
 _APPEARS_S = 240.0
 
 
@@ -38,10 +39,16 @@ class Plant:
         self._cwd = project.path.parent
         self._environ = {**os.environ, "RAG_HOME": str(home), "RAG_REPO": str(project.path)}
         done = subprocess.run(
-            [sys.executable, "-c", _PREPARE], cwd=self._cwd, env=self._environ, capture_output=True, text=True, check=True
+            [sys.executable, "-c", _PREPARE],
+            cwd=self._cwd,
+            env=self._environ,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        (line,) = [line for line in done.stdout.splitlines() if line.startswith("ENVIRONMENT ")]
-        self._environ |= json.loads(line.removeprefix("ENVIRONMENT "))
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith("READY ")]
+        environ, self._first_day = json.loads(line.removeprefix("READY "))
+        self._environ |= environ
         self.daemon: subprocess.Popen[bytes] | None = None
 
     def start_daemon(self) -> None:
@@ -49,9 +56,10 @@ class Plant:
         command = ["-m", "dagster._daemon", "run", "-w", self._workspace]
         self.daemon = self._start([sys.executable, *command])
 
-    def launch_backfill(self, first: str, last: str) -> None:
-        """One run over a range of days, into the queue."""
-        tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    def launch_backfill(self) -> None:
+        """One run over all days up to today, into the queue."""
+        today = datetime.now(UTC).date().isoformat()
+        tags = {"dagster/asset_partition_range_start": self._first_day, "dagster/asset_partition_range_end": today}
         command = ["-m", "dagster", "job", "launch", "-w", self._workspace, "-j", "refresh", "--tags", json.dumps(tags)]
         assert self._start([sys.executable, *command]).wait(timeout=_APPEARS_S) == 0, self.printed()
 
@@ -92,7 +100,9 @@ class Plant:
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            return subprocess.Popen(command, cwd=self._environ["DAGSTER_HOME"], env=self._environ, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=self._environ["DAGSTER_HOME"], env=self._environ, stdout=log, stderr=log
+            )
 
     def _processes(self, named: str) -> list[int]:
         """Our processes with this in their command line, by the RAG_HOME in their environment; none of PostgreSQL."""

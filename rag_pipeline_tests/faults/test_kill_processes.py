@@ -30,14 +30,14 @@ _REACTION_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def undisturbed(project: GitRepository) -> list[tuple[object, ...]]:  # noqa: F811
+def undisturbed(project: GitRepository) -> list[tuple[object, ...]]:
     with temporary_home() as home:
         finishes(start(project, home), home)
         return index_of(home)
 
 
 @pytest.fixture
-def plant(project: GitRepository) -> Iterator[Plant]:  # noqa: F811
+def plant(project: GitRepository) -> Iterator[Plant]:
     with temporary_home() as home:
         found = Plant(home, project)
         try:
@@ -52,10 +52,10 @@ def test_whatever_is_killed_at_whatever_point_a_rerun_gives_the_undisturbed_inde
     point: int,
     plant: Plant,
     undisturbed: list[tuple[object, ...]],
-    project: GitRepository,  # noqa: F811
+    project: GitRepository,
 ) -> None:
     plant.start_daemon()
-    plant.launch_backfill("2024-01-01", "2024-01-09")
+    plant.launch_backfill()
     plant.wait_for_worker()
     time.sleep(random.Random(f"{victim} {point}").uniform(0, _LATEST_S))
     plant.kill(victim)
@@ -69,7 +69,7 @@ def test_whatever_is_killed_at_whatever_point_a_rerun_gives_the_undisturbed_inde
     assert index_of(plant.home) == undisturbed, plant.printed()
 
 
-def rerun_of(project: GitRepository, home: Path) -> None:  # noqa: F811
+def rerun_of(project: GitRepository, home: Path) -> None:
     """A refresh from the command line; where something that was not killed is at work still, one that comes after it."""
     process = start(project, home)
     assert process.wait(timeout=400) == 0, log_of(home).read_text(encoding="utf-8", errors="replace")[-4000:]
