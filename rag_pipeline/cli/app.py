@@ -17,6 +17,7 @@ from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.plan import plan
+from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -33,6 +34,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
+app.command(short_help="Take something out for good.")(forget)
 
 
 class Leg(StrEnum):

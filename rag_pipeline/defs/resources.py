@@ -17,6 +17,9 @@ from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.freshness import note_asked
+from rag_pipeline.forgotten import write_marks
+from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.forgetting import at_work, marks
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
@@ -136,9 +139,11 @@ class Pipeline:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times a stage's own work."""
+        """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten."""
         started = time.perf_counter()
         try:
-            yield
+            with self.connection() as connection, at_work(connection):
+                write_marks(self.settings.home, marks(connection))
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started

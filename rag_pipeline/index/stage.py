@@ -7,15 +7,17 @@ is withheld, keeps its former state in the index, and is quarantined.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
@@ -62,9 +64,11 @@ def index_documents(
     now: datetime,
     progress: Progress,
     pg_search: bool = False,
+    kept_from: Mapping[str, datetime] | None = None,
 ) -> IndexReport:
     """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking.
 
+    What is forgotten is refused, whatever the lake holds, and what of a source type changed last before `kept_from`.
     `pg_search`: ParadeDB's index is kept up, too.
 
     Raises:
@@ -76,6 +80,7 @@ def index_documents(
             'there, or set retrieval.lexical to "postings"'
         )
     report = IndexReport(postings_rebuilt=rebuild_if_outdated(connection))
+    forgotten = Forgotten(marks=marks(connection), kept_from=kept_from or {})
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
     writer = IndexWriter(connection, fingerprint=fingerprint, now=now)
@@ -85,7 +90,7 @@ def index_documents(
         if stored.get(part) == expected:
             report.fresh += 1
         else:
-            _index_part(lake, part, report, connection=connection, space=space, writer=writer)
+            _index_part(lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten)
             failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
             if (part.tenant, part.repository, part.day) not in failed:
                 record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
@@ -99,11 +104,12 @@ def index_documents(
 
 
 def _index_part(
-    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter
-) -> None:
+    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter,
+    forgotten: Forgotten,
+) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
     partial = is_partial(lake.fingerprint("chunks", part))
-    entries = iter(_entries(lake, part))
+    entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
     while batch := list(islice(entries, _BATCH)):
         known = vectors.known(list({chunk.text_hash for entry in batch for chunk in entry.chunks}))
         chunked = [entry for entry in batch if not (partial and _lacks_chunks(entry))]

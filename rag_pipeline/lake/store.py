@@ -173,6 +173,19 @@ class Lake:
             return False
         return True
 
+    def substages(self, stage: str) -> list[str]:
+        """Stages below this one, as there is one of vectors for each embedding space."""
+        return sorted(f"{stage}/{name}" for name in self._names(f"{self._root}/{stage}"))
+
+    def remove_folder(self, stage: str, *, tenant: str, repository: str) -> None:
+        """Remove a repository's folder when nothing is left in it, and the tenant's then; an object store has none."""
+        if not self._local:
+            return
+        folder = Path(self._folder(stage, tenant, repository))
+        for empty in (folder, folder.parent):
+            with contextlib.suppress(OSError):
+                empty.rmdir()
+
     def _folder(self, stage: str, tenant: str, repository: str) -> str:
         return f"{self._root}/{stage}/{_folder_name(tenant)}/{_folder_name(repository)}"
 

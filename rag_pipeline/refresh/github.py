@@ -20,6 +20,7 @@ from rag_pipeline.sources.github.stage import (
     day_inputs,
     day_of,
     fetch_repository,
+    is_kept,
     threads_by_day,
 )  # fmt: skip
 from rag_pipeline.sources.github.store import Store
@@ -40,6 +41,7 @@ class GitHubProgress:
         self._now = now
         self._mirror = GitHubMirror(settings, repository)
         self._first_day = settings.first_day_of(repository)
+        self._forgotten = settings.forgotten(now)
         self.repository = repository
         self.key = SourceKey(tenant=repository.tenant, repository=repository.name, source="github")
 
@@ -105,7 +107,9 @@ class GitHubProgress:
         span = DayRange(first=min(pending), last=max(pending))
         parts = IndexedParts(self._settings, lake, connection, space, span)
         identity = self._mirror.identity(store)
-        by_day = threads_by_day(store, span, first_day=self._first_day, today=self._now.date())
+        by_day = threads_by_day(
+            store, span, first_day=self._first_day, today=self._now.date(), forgotten=self._forgotten
+        )
         # From the last day on: what a run left out is there more often than not.
         for day in reversed(pending):
             part = Part(tenant=self.repository.tenant, repository=self.repository.name, day=day)
@@ -121,7 +125,7 @@ class GitHubProgress:
             {
                 day_of(thread, first_day=self._first_day, today=self._now.date())
                 for thread in store.threads(after=after)
-                if f"github_{thread.kind}" in STAGES
+                if is_kept(thread, self._forgotten)
             }
         )
 

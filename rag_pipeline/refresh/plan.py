@@ -8,8 +8,10 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.freshness import note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
@@ -64,7 +66,11 @@ def plan(
         RagPipelineError: the only source that is configured cannot be read.
     """
     today = now.date()
-    due, reasons = {today}, []
+    write_marks(settings.home, marks(connection))
+    due = {today}
+    reasons = [
+        f"{r.name} is forgotten and not read: take it out of rag_pipeline.toml" for r in settings.forgotten_repositories
+    ]
     readable: list[GitProgress | GitHubProgress | KindProgress] = [
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),

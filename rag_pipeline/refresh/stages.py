@@ -85,6 +85,7 @@ def _run_stages(
     indexed = index_documents(
         lake, days, connection=connection, space=feed.space, fingerprint=pipeline_fingerprint(settings), now=now,
         progress=progress, pg_search=settings.retrieval.lexical == "pg_search",
+        kept_from=settings.retention.kept_from(now),
     )  # fmt: skip
     settle(indexed.failures, "knowledge_index")
     report.embedded += embedded.embedded

@@ -12,6 +12,7 @@ from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_na
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
 from rag_pipeline.settings.rerank import Rerank
+from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
@@ -47,6 +48,7 @@ __all__ = [
     "Redaction",
     "Repository",
     "Rerank",
+    "Retention",
     "Retrieval",
     "Schedules",
     "Settings",

@@ -12,10 +12,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from rag_pipeline.settings.budget import Budget
+from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.prices import DEFAULT_PRICES
 from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.rerank import Rerank
+from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
@@ -62,6 +64,7 @@ class Settings(Section):
     quality: Quality = Quality()
     freshness: Freshness = Freshness()
     schedules: Schedules = Schedules()
+    retention: Retention = Retention()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 
@@ -91,12 +94,27 @@ class Settings(Section):
     @property
     def git_repositories(self) -> tuple[Repository, ...]:
         """Those whose files are indexed."""
-        return tuple(repository for repository in self.repositories if repository.source)
+        return tuple(repository for repository in self._readable if repository.source)
 
     @property
     def github_repositories(self) -> tuple[Repository, ...]:
         """Those whose pull requests and issues are indexed."""
-        return tuple(repository for repository in self.repositories if repository.github)
+        return tuple(repository for repository in self._readable if repository.github)
+
+    @property
+    def forgotten_repositories(self) -> tuple[Repository, ...]:
+        """Those that are configured and were forgotten: they are not read."""
+        marks = Forgotten(marks=read_marks(self.home))
+        return tuple(r for r in self.repositories if marks.repository(r.tenant, r.name))
+
+    def forgotten(self, now: datetime) -> Forgotten:
+        """What must not be there, as it is known in this RAG_HOME, and what is too old at this moment."""
+        return Forgotten(marks=read_marks(self.home), kept_from=self.retention.kept_from(now))
+
+    @property
+    def _readable(self) -> tuple[Repository, ...]:
+        forgotten = self.forgotten_repositories
+        return tuple(repository for repository in self.repositories if repository not in forgotten)
 
     @property
     def lake_url(self) -> str:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 
+from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.schemas import ITEMS, dump_metadata, to_batches
 from rag_pipeline.lake.store import Lake, Part, PartWriter
 from rag_pipeline.model import DayRange, Failure, SourceItem
@@ -54,21 +55,23 @@ def write_part(
     inputs: str | Callable[[], str],
     report: PartsReport,
     key: Callable[[SourceItem], str] = lambda item: item.source_type,
+    forgotten: Forgotten = NOTHING,
 ) -> None:
     """Split a day's items over the files of `stages`, by `key`; `inputs` notes what they were read from.
 
-    A function in its place is asked when all items have been taken. A stage that gets no item loses its part.
+    A function in its place is asked when all items have been taken. What is `forgotten` is left out. A stage that gets
+    no item loses its part.
     """
     digests = {kind: hashlib.blake2b(digest_size=16) for kind in stages}
     with ExitStack() as stack:
         writers = {k: stack.enter_context(lake.writer(stage, part, schema=ITEMS)) for k, stage in stages.items()}
         pending: dict[str, list[SourceItem]] = {kind: [] for kind in stages}
         held = 0
-        for item in items:
+        for item in forgotten.kept(items):
             kind = key(item)
             pending[kind].append(item)
             held += len(item.content)
-            digests[kind].update(_digest(item))
+            digests[kind].update(digest_of(item))
             report.note(kind, item)
             if held >= _BATCH_BYTES or len(pending[kind]) >= _BATCH_ROWS:
                 _flush(writers, pending)
@@ -116,7 +119,7 @@ def _flush(writers: Mapping[str, PartWriter], pending: dict[str, list[SourceItem
         items.clear()
 
 
-def _digest(item: SourceItem) -> bytes:
+def digest_of(item: SourceItem) -> bytes:
     """What of an item the later stages can see; when it was observed is not part of it."""
     shown = [
         item.source_id,

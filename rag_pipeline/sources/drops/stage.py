@@ -22,6 +22,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem, age_of
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.sources.drops.forgotten_drops import holds_forgotten
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
 from rag_pipeline.sources.drops.routing import changes_files, with_files_of, with_threads_of
@@ -107,10 +108,12 @@ class _Intake:
         self._report = report
         self._access = access
         self._now = now
+        self._forgotten = settings.forgotten(now)
         self._inbox = inbox_of(settings)
         self._items: dict[tuple[str, str], list[SourceItem]] = defaultdict(list)
         self._touches: dict[tuple[str, str], _Touches] = defaultdict(list)
         self._done: list[tuple[DropFile, Parsed]] = []
+        self._not_kept: set[str] = set()
 
     def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
@@ -123,14 +126,18 @@ class _Intake:
             part = Part(tenant=tenant, repository=repository, day=self._now.date())
             merged = merged_items(self._lake, part, items)
             write_part(
-                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE
-            )
+                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE,
+                forgotten=self._forgotten,
+            )  # fmt: skip
         self._report.taken_for.update(self._items)
         for file, parsed in self._done:
             for bad in parsed.bad_lines:
                 self._inbox.reject_part(file.name, bad.content, reason=bad.reason)
                 self._report.rejected.append((f"{file.name}:{bad.line}", bad.reason))
-            self._inbox.accept(file.name, day=self._now.date(), seen=file)
+            if file.name in self._not_kept:
+                self._inbox.remove(file.name)
+            else:
+                self._inbox.accept(file.name, day=self._now.date(), seen=file)
         self._report.taken += len(self._done)
         self._report.left = len(waiting) - self._report.taken
 
@@ -152,6 +159,8 @@ class _Intake:
             self._take_delivery(parsed.delivery, touch)
         for item in parsed.items:
             self._items[item.tenant, item.repository].append(item)
+        if self._forgotten and holds_forgotten(content, parsed.items, self._forgotten, self._settings):
+            self._not_kept.add(file.name)
         self._done.append((file, parsed))
 
     def _understand(self, file: DropFile, content: bytes) -> tuple[Parsed, Touch | None] | None:

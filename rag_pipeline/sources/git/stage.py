@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure
@@ -116,7 +117,16 @@ def _read_repository(
             for day, changes in _by_day(reader.changes(), window).items():
                 seen.add(day)
                 part = Part(tenant=repository.tenant, repository=repository.name, day=day)
-                _write_day(lake, part, changes, reader, report=report, inputs=inputs, now=now)
+                _write_day(
+                    lake,
+                    part,
+                    changes,
+                    reader,
+                    report=report,
+                    inputs=inputs,
+                    now=now,
+                    forgotten=settings.forgotten(now),
+                )
     remove_stale(
         lake, days, tenant=repository.tenant, repository=repository.name,
         kept=dict.fromkeys(STAGES.values(), seen), report=report,
@@ -131,11 +141,12 @@ def _by_day(changes: Iterable[Change], window: Window) -> dict[date, list[Change
 
 
 def _write_day(
-    lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime
-) -> None:
+    lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime,
+    forgotten: Forgotten,
+) -> None:  # fmt: skip
     kinds = {kind.source_type for kind in (kind_of(change.path) for change in changes) if kind}
     if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
         report.fresh_parts += len(kinds)
         return
     items = reader.items(changes, day=part.day, observed_at=now)
-    write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report)
+    write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report, forgotten=forgotten)
