@@ -16,8 +16,8 @@ from rag_pipeline.cli import session
 from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
-from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.forget_command import forget
+from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json

@@ -14,12 +14,11 @@ import dagster as dg
 
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
+from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.freshness import note_asked
-from rag_pipeline.forgotten import write_marks
-from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.forgetting import at_work, marks
+from rag_pipeline.index.freshness import note_asked
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress

@@ -25,6 +25,7 @@ from rag_pipeline.refresh.spaces import Models
 from rag_pipeline.settings import Settings, usd
 from rag_pipeline.sources.github.outlook import Outlook, outlook
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds.protocol import Outside
 
 TOKENS_PER_THREAD = 700
 """Of an issue or pull request that nobody has read yet; a guess."""
@@ -134,11 +135,12 @@ def estimate(
     outlooks = _outlooks(settings, access, found)
     needs = needs_of(connection, models, prices=settings.prices)
     by_run: list[Counter[tuple[int, str]]] = []
+    outside = Outside(base=settings.base, environ=access.environ)
     try:
         for days in ranges:
             before = [need.tokens.copy() for need in needs]
             with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
-                run = rehearse(settings, lake, Lake(folder), days, now=now, progress=progress)
+                run = rehearse(settings, lake, Lake(folder), days, outside=outside, now=now, progress=progress)
                 for need in needs:
                     need.add(connection, lake, run)
             found.items += run.items

@@ -15,6 +15,8 @@ from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.freshness import SourceFreshness
 from rag_pipeline.model import DayRange
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.kinds.registry import blocks_of, kinds
+from rag_pipeline.sources.kinds.stage import first_day_of
 
 _MAX_RANGES = 8
 _DAY = timedelta(days=1)
@@ -81,7 +83,12 @@ def required_sources(settings: Settings) -> dict[SourceKey, date]:
         SourceKey(tenant=r.tenant, repository=r.name, source="github"): settings.first_day_of(r)
         for r in settings.github_repositories
     }
-    return git | github
+    further = {
+        SourceKey(tenant=block.tenant, repository=block.name, source=kind.name): first_day_of(block, settings)
+        for kind in kinds()
+        for block in blocks_of(kind, settings)
+    }
+    return git | github | further
 
 
 def judge(

@@ -39,6 +39,7 @@ class KindProgress:
         self._now = now
         self._outside = outside
         self._first_day = first_day_of(block, settings)
+        self._withheld = ""
         self.repository = block
         self.key = SourceKey(tenant=block.tenant, repository=block.name, source=kind.name)
 
@@ -47,7 +48,23 @@ class KindProgress:
         if self._outside is None:
             return ""
         seen = observe(self._kind, self.repository, self._settings, outside=self._outside, now=self._now)
-        return withheld_removal(self.repository, seen) if seen.withheld else ""
+        self._withheld = withheld_removal(self.repository, seen) if seen.withheld else ""
+        return self._withheld
+
+    def is_read(self) -> bool:
+        """Whether it was ever listed."""
+        return self._path.exists()
+
+    def incomplete(self) -> str:
+        """Why the last listing was not believed in all; empty: it was."""
+        return self._withheld
+
+    def newest(self) -> datetime | None:
+        """When the newest change happened that a listing showed; None: there is none."""
+        if not self.is_read():
+            return None
+        with memory_of(self._settings, self._kind.name, self.repository) as memory:
+            return max((item.changed_at for item in memory.items()), default=None)
 
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """The days of everything that changed since the position."""

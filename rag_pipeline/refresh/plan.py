@@ -71,10 +71,11 @@ def plan(
     reasons = [
         f"{r.name} is forgotten and not read: take it out of rag_pipeline.toml" for r in settings.forgotten_repositories
     ]
+    outside = Outside(base=settings.base, environ=access.environ) if access else None
     readable: list[GitProgress | GitHubProgress | KindProgress] = [
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
-        *kinds_progress(settings, now=now, outside=Outside(base=settings.base, environ=access.environ)),
+        *kinds_progress(settings, now=now, outside=outside),
     ]
     github_unread: list[Failure] = []
     for source in readable:

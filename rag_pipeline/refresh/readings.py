@@ -15,6 +15,7 @@ from rag_pipeline.index.freshness import freshness, note_asked, note_unreadable
 from rag_pipeline.model import Failure
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.refresh.kinds import kinds_progress
 from rag_pipeline.settings import Settings
 
 
@@ -66,15 +67,15 @@ def note_readings(
     settings: Settings, *, kind: str, connection: Connection, at: datetime, failures: Iterable[Failure],
     asked: bool = True,
 ) -> dict[SourceKey, datetime]:  # fmt: skip
-    """After a run has read all sources of a kind (`git`, `github`) from `at` on: which were read to the end, and when.
+    """After a run has read all sources of a kind (`git`, …) from `at` on: which were read to the end, and when.
 
     With `asked` False, whoever planned the run had read them just before, and has noted when.
     """
-    sources: list[GitProgress] | list[GitHubProgress] = (
-        [GitProgress(settings, repository, now=at) for repository in settings.git_repositories]
-        if kind == "git"
-        else [GitHubProgress(settings, repository, now=at) for repository in settings.github_repositories]
-    )
+    sources: list[Readable] = [
+        *(GitProgress(settings, repository, now=at) for repository in settings.git_repositories),
+        *(GitHubProgress(settings, repository, now=at) for repository in settings.github_repositories),
+        *kinds_progress(settings, now=at),
+    ]
     problems: Mapping[tuple[str, str], str] = {
         (failure.tenant, failure.repository): failure.reason
         for failure in failures
@@ -82,7 +83,7 @@ def note_readings(
     }
     noted = {} if asked else {row.key: row.asked_at for row in freshness(connection)}
     read: dict[SourceKey, datetime] = {}
-    for source in sources:
+    for source in [source for source in sources if source.key.source == kind]:
         since = at if asked else noted.get(source.key)
         if problem := problems.get((source.key.tenant, source.key.repository)):
             note_unreadable(connection, source.key, reason=redact(problem).text, now=at)

@@ -1,6 +1,7 @@
 """All stages before the embedding, for real, in a lake that is thrown away: what a run over these days would embed.
 
-The mirrors of git are fetched, as any refresh does first; GitHub's are taken as they are. Nothing else is changed.
+The mirrors of git are fetched and further kinds of sources listed, as any refresh does first; GitHub's mirrors are
+taken as they are. Nothing else is changed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
 from rag_pipeline.sources.git.stage import read_git
 from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
 from rag_pipeline.sources.github.stage import GitHubReport, RepositoryReport, write_days
+from rag_pipeline.sources.kinds.protocol import Outside
+from rag_pipeline.sources.kinds.registry import blocks_of, kinds, stage_of
+from rag_pipeline.sources.kinds.stage import read_kind
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,15 +60,16 @@ class Rehearsal:
 
 
 def rehearse(
-    settings: Settings, lake: Lake, scratch: Lake, days: DayRange, *, now: datetime, progress: Progress
-) -> Rehearsal:
+    settings: Settings, lake: Lake, scratch: Lake, days: DayRange, *, outside: Outside, now: datetime,
+    progress: Progress,
+) -> Rehearsal:  # fmt: skip
     """Read, clean and cut into `scratch`; parts that are up to date in `lake` are not made again.
 
     Raises:
         RagPipelineError: no git repository can be read.
     """
     started, found = time.perf_counter(), Rehearsal(days=days)
-    _read(settings, lake, scratch, found, now=now, progress=progress)
+    _read(settings, lake, scratch, found, outside=outside, now=now, progress=progress)
     unchanged = _set_aside_unchanged(settings, lake, scratch, days)
     for stage in RAW_STAGES:
         for part in parts_in(scratch, [stage], days):
@@ -89,8 +94,9 @@ def rehearse(
 
 
 def _read(
-    settings: Settings, lake: Lake, scratch: Lake, found: Rehearsal, *, now: datetime, progress: Progress
-) -> None:
+    settings: Settings, lake: Lake, scratch: Lake, found: Rehearsal, *, outside: Outside, now: datetime,
+    progress: Progress,
+) -> None:  # fmt: skip
     days = found.days
     if settings.git_repositories:
         report = read_git(settings, scratch, days, now=now, progress=progress)
@@ -103,6 +109,10 @@ def _read(
             )  # fmt: skip
         except RagPipelineError as error:
             found.problems.append(f"{repository.name}: {error}")
+    for kind in kinds():
+        if blocks_of(kind, settings):
+            seen = read_kind(kind, settings, scratch, days, clock=lambda: now, outside=outside, progress=progress)
+            found.problems += [f"{failure.repository}: {failure.reason}" for failure in seen.failures]
     if now.date() in days:
         found.waiting = preview_drops(settings, lake, scratch, now=now)
     _copy_the_rest(settings, lake, scratch, days)
@@ -110,12 +120,11 @@ def _read(
 
 def _copy_the_rest(settings: Settings, lake: Lake, scratch: Lake, days: DayRange) -> None:
     """What no source would write anew: drops that were taken before, and what is not configured any more."""
-    git, github = (
-        {(r.tenant, r.name) for r in repositories}
-        for repositories in (settings.git_repositories, settings.github_repositories)
-    )
+    read_of = {stage_of(kind): {(b.tenant, b.name) for b in blocks_of(kind, settings)} for kind in kinds()}
+    read_of |= {key: {(r.tenant, r.name) for r in settings.git_repositories} for key in GIT_STAGES.values()}
+    read_of |= {key: {(r.tenant, r.name) for r in settings.github_repositories} for key in GITHUB_STAGES.values()}
     for stage in RAW_STAGES:
-        read = git if stage in GIT_STAGES.values() else github if stage in GITHUB_STAGES.values() else set()
+        read = read_of.get(stage, set())
         for part in parts_in(lake, [stage], days):
             if (part.tenant, part.repository) not in read and scratch.tags(stage, part) is None:
                 with scratch.writer(stage, part, schema=ITEMS) as writer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey
@@ -15,14 +16,17 @@ from rag_pipeline.refresh.drops import drops_progress
 from rag_pipeline.refresh.freshness import Known, Standing, judge
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
 from rag_pipeline.refresh.readings import read_and_note
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import inbox_of
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds.protocol import Outside
 
 _LONGEST_LOOK = timedelta(seconds=20)
 """After it no other source is asked: Dagster gives a sensor a minute."""
 _REQUEST_S = 10.0
+_Source: TypeAlias = GitProgress | GitHubProgress | KindProgress
 
 
 def look(
@@ -35,12 +39,13 @@ def look(
     GitHub since a source became stale.
     """
     started = access.clock()
-    sources: list[GitProgress | GitHubProgress] = [
+    sources: list[_Source] = [
         *(GitProgress(settings, repository, now=started) for repository in settings.git_repositories),
         *(
             GitHubProgress(_hurried(settings), repository, access=access, now=started)
             for repository in settings.github_repositories
         ),
+        *kinds_progress(settings, now=started, outside=Outside(base=settings.base, environ=access.environ)),
     ]
     unreadable = _ask(sources, settings, connection=connection, access=access) if ask else {}
     pending = {source.key: source.pending(connection, space) for source in sources if source.is_read()}
@@ -56,7 +61,7 @@ def waiting_since(settings: Settings, *, now: datetime) -> datetime | None:
 
 
 def _ask(
-    sources: Sequence[GitProgress | GitHubProgress], settings: Settings, *, connection: Connection, access: Access
+    sources: Sequence[_Source], settings: Settings, *, connection: Connection, access: Access
 ) -> dict[SourceKey, str]:
     """Read the sources; why those that could not be read were not."""
     started = access.clock()

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from rag_pipeline.settings.budget import Budget
 from rag_pipeline.forgotten import Forgotten, read_marks
+from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
-from rag_pipeline.settings.prices import DEFAULT_PRICES
 from rag_pipeline.settings.freshness import Freshness
+from rag_pipeline.settings.prices import DEFAULT_PRICES
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -23,17 +24,22 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
 
     @dg.asset(
         name=stage, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(), group_name="sources",
-        kinds={"parquet"}, owners=["team:knowledge"], tags={"stage": "raw", "source": kind.name},
+        output_required=False, kinds={"parquet"}, owners=["team:knowledge"], tags={"stage": "raw", "source": kind.name},
         code_version=kind.version, pool=kind.name, description=kind.description,
     )  # fmt: skip
     def raw(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage(stage):
+            now = pipeline.clock()
             report = read_kind(
                 kind, pipeline.settings, pipeline.lake(), days, clock=pipeline.clock,
                 outside=Outside(base=pipeline.settings.base, environ=pipeline.environ),
                 progress=pipeline.progress(context),
             )  # fmt: skip
+            pipeline.note_readings(kind.name, at=now, failures=report.failures)
             total = max(report.rows.total() + len(report.failures), len(report.blocks))
             failed = quarantine(pipeline, report.failures, stage=stage, days=days, items=total)
         for failure in report.failures:
