@@ -17,6 +17,7 @@ from rag_pipeline.defs.assets import (
     retrieval_evaluation_asset,
 )
 from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
+from rag_pipeline.defs.catalog import catalogued
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -57,7 +58,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         description="Compares GitHub with the index: what was deleted or transferred there leaves it.",
     )
     return dg.Definitions(
-        assets=assets,
+        assets=catalogued(assets, settings),
         jobs=[refresh, reconcile, build_space_job()],
         sensors=[drop_sensor(REFRESH_JOB)],
         schedules=[weekly_reconciliation(RECONCILE_JOB)],

@@ -67,6 +67,8 @@ class EmbeddingsReport:
     refused: list[tuple[UUID, str]] = field(default_factory=list)
     """Texts that the model refuses for good, with the reason."""
     rows_by_day: Counter[str] = field(default_factory=Counter)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What each part holds now, changed or not."""
 
 
 def lake_stage(space: EmbeddingSpace) -> str:
@@ -118,6 +120,7 @@ def _stale(
         report.parts += 1
         if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
             report.fresh += 1
+            report.fingerprints[part] = expected
         else:
             yield part, expected
 
@@ -178,6 +181,7 @@ def _write_part(
             complete = complete and len(found) == len(hashes)
             writer.add(_to_batch([h for h in hashes if h in found], found, schema))
         writer.fingerprint = fingerprint if complete else as_partial(fingerprint)
+    report.fingerprints[part] = writer.fingerprint
     report.bytes += writer.bytes
     report.rows_by_day[part.day.isoformat()] += writer.rows
     return complete

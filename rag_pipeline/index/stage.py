@@ -38,6 +38,8 @@ class IndexReport:
     fresh: int = 0
     written: WriteReport = field(default_factory=WriteReport)
     documents_by_day: Counter[str] = field(default_factory=Counter)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What of each part is in the index now, changed or not."""
     graph_built: bool = False
     postings_rebuilt: bool = False
     """All of them: another analyzer had made them, or none."""
@@ -82,6 +84,7 @@ def index_documents(
     for done, part in enumerate(parts, start=1):
         expected = part_fingerprint(lake, part)
         report.parts += 1
+        report.fingerprints[part] = expected
         if stored.get(part) == expected:
             report.fresh += 1
         else:

@@ -36,6 +36,8 @@ class DeriveReport:
     removed: int = 0
     rows_by_day: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What each part with data holds now, changed or not."""
 
 
 Report = TypeVar("Report", bound=DeriveReport)
@@ -67,6 +69,12 @@ def as_partial(fingerprint: str) -> str:
 def is_partial(fingerprint: str | None) -> bool:
     """Whether a part lacks items that were quarantined when it was made."""
     return (fingerprint or "").startswith(_PARTIAL)
+
+
+def fingerprints_of(lake: Lake, stage: str, days: DayRange) -> dict[Part, str]:
+    """What a stage's parts of these days hold, by their own word."""
+    found = {part: lake.fingerprint(stage, part) for part in parts_in(lake, [stage], days)}
+    return {part: fingerprint for part, fingerprint in found.items() if fingerprint is not None}
 
 
 def parts_in(lake: Lake, stages: Sequence[str], days: DayRange) -> list[Part]:
@@ -115,6 +123,7 @@ def _bring_up_to_date(
     # A part with failures is made again by every run: that is how a quarantined item is retried.
     if lake.fingerprint(stage, part) == expected:
         report.fresh += 1
+        report.fingerprints[part] = expected
         return
     failures: list[Failure] = []
     with lake.writer(stage, part, schema=schema) as writer:
@@ -122,6 +131,7 @@ def _bring_up_to_date(
             writer.add(batch)
         writer.fingerprint = as_partial(expected) if failures else expected
     report.failures += failures
+    report.fingerprints[part] = writer.fingerprint
     report.rows += writer.rows
     report.bytes += writer.bytes
     report.rows_by_day[part.day.isoformat()] += writer.rows

@@ -59,7 +59,10 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
         if notes:
             metadata["other_embedding_spaces"] = dg.MetadataValue.text("\n".join(notes))
         pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes}
-        yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})
+        yield from results(
+            context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day},
+            fingerprints={"knowledge_index": report.fingerprints},
+        )  # fmt: skip
 
     return knowledge_index
 

@@ -134,8 +134,7 @@ def _write_day(
     lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime
 ) -> None:
     kinds = {kind.source_type for kind in (kind_of(change.path) for change in changes) if kind}
-    if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
-        report.fresh_parts += len(kinds)
+    if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
         return
     items = reader.items(changes, day=part.day, observed_at=now)
     write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report)

@@ -159,8 +159,7 @@ def write_days(
             for kind in kinds:
                 kept[STAGES[kind]].add(day)
             inputs = day_inputs(identity, threads)
-            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
-                report.fresh_parts += len(kinds)
+            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
                 continue
             items = _items(mirror, store, identity, threads, day=day, now=now)
             write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report)
