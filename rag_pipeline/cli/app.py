@@ -207,6 +207,30 @@ def reconcile(
     require_all_compared(rows)
 
 
+@app.command(short_help="Write the report: size, growth, freshness, quality, cost.")
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The HTML file; by default RAG_HOME/reports/pipeline_report.html."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page, and a picture beside it: what the index holds, its growth, freshness, quality and cost."""
+    from rag_pipeline.cli.report import make_report, open_page, print_report
+    from rag_pipeline.cli.runs import prepare
+
+    settings = _settings()
+    _enter_dagster(settings)
+    made, written = make_report(settings, prepare(settings), output)
+    if as_json:
+        _print_json({**dataclasses.asdict(made), "page": written.page, "picture": written.picture})
+    else:
+        print_report(made, written)
+    if open_:
+        open_page(written)
+
+
 @app.command(short_help="Receive GitHub's webhooks.")
 def webhooks(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -70,7 +70,7 @@ def _described(spec: dg.AssetSpec, settings: Settings, code: dict[str, str]) -> 
 def _linked(spec: dg.AssetSpec, url: str) -> dg.AssetSpec:
     """The spec with its code where other people can read it; Dagster's own way knows only github.com and gitlab.com."""
     local = spec.metadata[_CODE].code_references
-    links = [
+    links: list[dg.LocalFileCodeReference | dg.UrlCodeReference] = [
         dg.UrlCodeReference(url=f"{url}/{path.relative_to(_PACKAGE.parent).as_posix()}#L{place.line_number}")
         for place in local
         for path in [Path(place.file_path)]

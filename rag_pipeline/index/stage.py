@@ -40,6 +40,8 @@ class IndexReport:
     documents_by_day: Counter[str] = field(default_factory=Counter)
     fingerprints: dict[Part, str] = field(default_factory=dict)
     """What of each part is in the index now, changed or not."""
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    """(tenant, repository) of which something was written."""
     graph_built: bool = False
     postings_rebuilt: bool = False
     """All of them: another analyzer had made them, or none."""
@@ -113,6 +115,8 @@ def _index_part(
         complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
         report.written.add(written)
+        if written.rows:
+            report.changed.add((part.tenant, part.repository))
         if written.documents:
             report.documents_by_day[part.day.isoformat()] += written.documents
 

@@ -11,6 +11,7 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.promotion import writing
+from rag_pipeline.index.reporting import record_sizes
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
@@ -54,6 +55,8 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             git = read if isinstance(read, RawReport) else None
             note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git)
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
+            if report.changed:
+                record_sizes(connection, now.date(), sources=report.changed)
             metadata = _metadata(report, connection, space) | failed
             notes = candidate_notes(connection, feed)
         if notes:
