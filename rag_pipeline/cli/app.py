@@ -15,6 +15,7 @@ import typer
 
 from rag_pipeline.cli import session
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -31,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
+app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
 
 
 class Leg(StrEnum):
@@ -205,30 +207,6 @@ def reconcile(
     else:
         print_reconciliation(rows)
     require_all_compared(rows)
-
-
-@app.command(short_help="Write the report: size, growth, freshness, quality, cost.")
-def report(
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="The HTML file; by default RAG_HOME/reports/pipeline_report.html."),
-    ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write a page, and a picture beside it: what the index holds, its growth, freshness, quality and cost."""
-    from rag_pipeline.cli.report import make_report, open_page, print_report
-    from rag_pipeline.cli.runs import prepare
-
-    settings = _settings()
-    _enter_dagster(settings)
-    made, written = make_report(settings, prepare(settings), output)
-    if as_json:
-        _print_json({**dataclasses.asdict(made), "page": written.page, "picture": written.picture})
-    else:
-        print_report(made, written)
-    if open_:
-        open_page(written)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")

@@ -24,7 +24,7 @@ from rag_pipeline.lake.derive import as_partial, combine, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 
 STAGE = "embeddings"
 
@@ -98,12 +98,16 @@ def embed_chunks(
         parts = list(group)
         vectors = vectors_of(tenant)
         wanted = partial(only, tenant) if only else None
-        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted)
+        restored = Advance(progress, f"{STAGE}: looking into the lake", total=None, unit="known vectors")
+        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted, advance=restored)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
         done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report))
         _count(report, done)
+        written = Advance(progress, f"{STAGE}: writing the lake", total=total, unit="vectors")
         for part in parts:
-            complete = _write_part(lake, part, stage, space, vectors, fingerprint=stale[part], report=report)
+            complete = _write_part(
+                lake, part, stage, space, vectors, fingerprint=stale[part], report=report, advance=written
+            )
             if complete:
                 stored.record(part, stale[part])
     for part in parts_in(lake, [stage], days):
@@ -127,10 +131,10 @@ def _stale(
 
 def _texts(
     lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport,
-    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None,
+    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None, advance: Advance,
 ) -> Iterator[tuple[UUID, str]]:  # fmt: skip
     for part in parts:
-        report.restored += _restore(lake, part, stage, vectors)
+        report.restored += _restore(lake, part, stage, vectors, advance)
         for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
             report.chunks += batch.num_rows
             above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
@@ -141,7 +145,7 @@ def _texts(
             yield from ((h, text) for h, text in zip(hashes, inputs, strict=True) if h in chosen)
 
 
-def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
+def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance: Advance) -> int:
     """Give the store the part's vectors that it lost: a new database needs no model."""
     restored = 0
     for batch in lake.read(stage, part):
@@ -151,6 +155,7 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
         if rows:
             matrix = _matrix(batch.column("embedding"))[rows]
             restored += vectors.store([hashes[row] for row in rows], matrix)
+        advance(len(hashes))
     return restored
 
 
@@ -168,6 +173,7 @@ def _write_part(
     *,
     fingerprint: str,
     report: EmbeddingsReport,
+    advance: Advance,
 ) -> bool:
     """Write the part's vectors to the lake; False when a text has none."""
     schema = embeddings_schema(space.dimensions)
@@ -180,6 +186,7 @@ def _write_part(
             found = vectors.fetch(hashes)
             complete = complete and len(found) == len(hashes)
             writer.add(_to_batch([h for h in hashes if h in found], found, schema))
+            advance(batch.num_rows)
         writer.fingerprint = fingerprint if complete else as_partial(fingerprint)
     report.fingerprints[part] = writer.fingerprint
     report.bytes += writer.bytes

@@ -24,7 +24,7 @@ from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 
 STAGE = "knowledge_index"
 _BATCH = 500
@@ -83,18 +83,22 @@ def index_documents(
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
     writer = IndexWriter(connection, fingerprint=fingerprint, now=now)
+    stale: dict[Part, str] = {}
     for done, part in enumerate(parts, start=1):
-        expected = part_fingerprint(lake, part)
-        report.parts += 1
-        report.fingerprints[part] = expected
-        if stored.get(part) == expected:
-            report.fresh += 1
-        else:
-            _index_part(lake, part, report, connection=connection, space=space, writer=writer)
-            failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
-            if (part.tenant, part.repository, part.day) not in failed:
-                record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+        report.fingerprints[part] = part_fingerprint(lake, part)
+        if stored.get(part) != report.fingerprints[part]:
+            stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
+    report.parts, report.fresh = len(parts), len(parts) - len(stale)
+    total = sum(int((lake.tags("documents", part) or {}).get("rows", "0")) for part in stale)
+    advance = Advance(progress, STAGE, total=total, unit="documents")
+    for part, expected in stale.items():
+        _index_part(lake, part, report, connection=connection, space=space, writer=writer, advance=advance)
+        failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
+        if (part.tenant, part.repository, part.day) not in failed:
+            record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+    # What follows is each one long statement: who watches shall know at what we are.
+    progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
     if pg_search:
         for tenant in sorted({part.tenant for part in parts}):
             report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
@@ -104,8 +108,9 @@ def index_documents(
 
 
 def _index_part(
-    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter
-) -> None:
+    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace,
+    writer: IndexWriter, advance: Advance,
+) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
     partial = is_partial(lake.fingerprint("chunks", part))
     entries = iter(_entries(lake, part))
@@ -119,6 +124,7 @@ def _index_part(
             report.changed.add((part.tenant, part.repository))
         if written.documents:
             report.documents_by_day[part.day.isoformat()] += written.documents
+        advance(len(batch))
 
 
 def _entries(lake: Lake, part: Part) -> Iterator[Entry]:

@@ -54,11 +54,8 @@ def watched(tmp_path: Path, database: str, repository: GitRepository) -> Watched
     return watched
 
 
-def test_after_a_range_nothing_is_stale(watched):
+def test_after_a_range_nothing_is_stale_until_another_size_of_chunks_makes_every_day_so(watched):
     assert [watched.causes(asset, day) for asset in DERIVED for day in DAYS] == [[]] * 12
-
-
-def test_another_size_of_chunks_makes_every_day_stale_and_says_why(watched):
     watched.installation.more = {"chunking": {"max_tokens": 40, "min_tokens": 8}}
     assert [watched.causes("chunks", day) for day in DAYS] == [["has a new code version"]] * 3
     assert watched.causes("documents", DAYS[0]) == []
@@ -78,6 +75,11 @@ def test_a_day_that_is_made_again_and_is_as_it_was_makes_nothing_stale(watched):
     assert watched.version("documents", DAYS[1]) == before
     watched.installation.run(DAYS[1], select=["raw_docs"])
     assert [watched.causes(asset, DAYS[1]) for asset in DERIVED] == [[]] * 4
+    # A day without any data, too.
+    watched.installation.run("2024-01-23")
+    before = watched.version("chunks", "2024-01-23")
+    watched.installation.run("2024-01-23", select=["documents", "chunks"])
+    assert (watched.version("chunks", "2024-01-23"), watched.causes("embeddings", "2024-01-23")) == (before, [])
 
 
 def test_new_data_of_a_day_makes_what_depends_on_it_stale_and_no_other_day(watched, repository):
@@ -87,15 +89,6 @@ def test_new_data_of_a_day_makes_what_depends_on_it_stale_and_no_other_day(watch
     assert watched.causes("documents", DAYS[1]) == []
     watched.installation.run(DAYS[2])
     assert [watched.causes(asset, DAYS[2]) for asset in DERIVED] == [[]] * 4
-
-
-def test_an_empty_day_that_is_made_again_keeps_its_version(watched):
-    watched.installation.run("2024-01-23")
-    before = watched.version("chunks", "2024-01-23")
-    watched.installation.run("2024-01-23", select=["documents"])
-    assert watched.causes("chunks", "2024-01-23") == []
-    watched.installation.run("2024-01-23")
-    assert watched.version("chunks", "2024-01-23") == before
 
 
 def test_what_a_day_holds_is_told_by_all_of_its_parts():

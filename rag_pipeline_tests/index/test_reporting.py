@@ -108,7 +108,8 @@ def test_everything_on_record_is_told(connection):
             (datetime(2024, 5, 31, hour, 59, tzinfo=UTC), cost),
         )
     connection.execute(
-        "INSERT INTO rag.source_freshness VALUES ('acme', 'handbook', 'git', %s, %s, %s, %s), ('acme', 'b', 'git', NULL, NULL, NULL, NULL)",
+        "INSERT INTO rag.source_freshness VALUES ('acme', 'handbook', 'git', %s, %s, %s, %s),"
+        " ('acme', 'b', 'git', NULL, NULL, NULL, NULL)",
         (NOW, NOW, NOW - timedelta(hours=3), NOW),
     )
     facts = read_facts(connection, first=FIRST)

@@ -19,7 +19,7 @@ from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, Json, SourceItem
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
@@ -45,6 +45,8 @@ class Access:
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
     sleep: Callable[[float], None] = time.sleep
+    progress: Progress = silent
+    """Told of every request, and of waits before they begin."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +84,7 @@ def client_of(settings: Settings, repository: Repository, access: Access) -> Git
     return make_client(
         github, base_url=repository.github_base_url, token_env=repository.token_env,
         repository=repository.github, environ=access.environ, clock=access.clock, sleep=access.sleep,
+        progress=access.progress,
     )  # fmt: skip
 
 
@@ -126,7 +129,7 @@ def read_github(
         report.repositories.append(found)
         try:
             if ask:
-                fetch_repository(settings, repository, access)
+                fetch_repository(settings, repository, dataclasses.replace(access, progress=progress))
                 found.asked = True
             write_days(settings, lake, repository, days, report=report, found=found, now=access.clock())
         except RagPipelineError as error:
