@@ -56,13 +56,14 @@ def key_numbers(summary: Summary) -> Sequence[tuple[str, str, str, bool]]:
     """(name, value, remark, whether somebody should look at it) of the numbers that matter most."""
     s = summary
     sources = f"{s.sources:,} repositories" if s.sources != 1 else "1 repository"
+    stalest = "no source was measured yet" if s.largest_lag is None else "of the stalest source"
     return [
         ("Documents", words.number(s.documents), sources, not s.documents),
         ("Chunks", words.number(s.chunks), f"{words.number(s.tokens)} tokens", False),
         ("Failures waiting", words.number(s.failures), "see below" if s.failures else "none", bool(s.failures)),
         (
             "Largest lag", words.span(s.largest_lag),
-            f"{s.unfinished} not wholly indexed" if s.unfinished else "behind the newest known", bool(s.unfinished),
+            f"{s.unfinished} not wholly indexed" if s.unfinished else stalest, bool(s.unfinished),
         ),
         (
             "nDCG@10", "–" if s.quality is None else f"{s.quality:.3f}",

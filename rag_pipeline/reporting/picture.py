@@ -28,6 +28,7 @@ _STYLES = ("-", "--", ":", "-.")
 _INK, _SOFT = "#1b1f24", "#57606a"
 _BARS = 7
 _LATE_H = 48.0
+_LONG_DAYS = 200
 _RC: Any = {
     "font.size": 9, "axes.edgecolor": "#c8ced5", "axes.labelcolor": _SOFT, "xtick.color": _SOFT, "ytick.color": _SOFT,
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10.5, "axes.titleweight": "bold",
@@ -73,7 +74,8 @@ def _headline(report: Report) -> str:
     s = summarise(report)
     if not s.documents:
         return "The index is empty"
-    return f"{s.documents:,} documents, {s.chunks:,} chunks, {s.sources:,} repositories"
+    repositories = "1 repository" if s.sources == 1 else f"{s.sources:,} repositories"
+    return f"{s.documents:,} documents, {s.chunks:,} chunks, {repositories}"
 
 
 def _subline(report: Report) -> str:
@@ -167,11 +169,11 @@ def _line(axes: Axes, days: Sequence[date], values: Sequence[float], place: int,
 
 
 def _date_axis(axes: Axes, days: Sequence[date]) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.dates import AutoDateLocator, DateFormatter
 
-    locator = AutoDateLocator(minticks=2, maxticks=5)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=2, maxticks=5))  # type: ignore[no-untyped-call]
+    is_long = bool(days) and (max(days) - min(days)).days > _LONG_DAYS
+    axes.xaxis.set_major_formatter(DateFormatter("%b %Y" if is_long else "%d %b"))  # type: ignore[no-untyped-call]
     axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
     axes.set_axisbelow(True)
     if days and min(days) == max(days):
