@@ -9,6 +9,7 @@ from rag_pipeline.defs.assets import (
     documents_asset,
     embeddings_asset,
     knowledge_index_asset,
+    pipeline_report_asset,
     query_asset,
     raw_drops_asset,
     raw_git_assets,
@@ -17,7 +18,9 @@ from rag_pipeline.defs.assets import (
     reconciliation_asset,
     retrieval_evaluation_asset,
 )
+from rag_pipeline.defs.assets.report import PIPELINE_REPORT
 from rag_pipeline.defs.automation import (
+    daily_report,
     drop_sensor,
     freshness_check,
     freshness_sensor,
@@ -25,6 +28,7 @@ from rag_pipeline.defs.automation import (
     refresh_schedule,
     weekly_reconciliation,
 )
+from rag_pipeline.defs.catalog import catalogued
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -39,6 +43,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 REFRESH_JOB = "refresh"
 RECONCILE_JOB = "reconcile"
+REPORT_JOB = "report"
 
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
@@ -57,6 +62,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         query_asset(settings),
         retrieval_evaluation_asset(settings),
         reconciliation_asset(),
+        pipeline_report_asset(),
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
@@ -68,12 +74,21 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         selection=dg.AssetSelection.groups("maintenance"),
         description="Compares GitHub with the index: what was deleted or transferred there leaves it.",
     )
+    report = dg.define_asset_job(
+        REPORT_JOB,
+        selection=dg.AssetSelection.assets(PIPELINE_REPORT),
+        description="Looks at the whole: what the index holds, how it grew, how fresh, how good and how costly it is.",
+    )
     return dg.Definitions(
-        assets=assets,
+        assets=catalogued(assets, settings),
         asset_checks=[freshness_check(settings)],
-        jobs=[refresh, reconcile, build_space_job()],
+        jobs=[refresh, reconcile, report, build_space_job()],
         sensors=[drop_sensor(REFRESH_JOB), freshness_sensor(REFRESH_JOB, settings)],
-        schedules=[refresh_schedule(REFRESH_JOB, settings), weekly_reconciliation(RECONCILE_JOB)],
+        schedules=[
+            refresh_schedule(REFRESH_JOB, settings),
+            weekly_reconciliation(RECONCILE_JOB),
+            daily_report(REPORT_JOB),
+        ],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,

@@ -18,6 +18,7 @@ from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.plan import plan
+from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 app.command(short_help="Take something out for good.")(forget)
+app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
 
 
 class Leg(StrEnum):

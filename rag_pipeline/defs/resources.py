@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from rag_pipeline.defs.run_log import LogProgress
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.forgotten import write_marks
@@ -29,32 +30,10 @@ from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
-_LOG_EVERY_S = 5.0
-
 
 def now_utc() -> datetime:
     """The clock."""
     return datetime.now(UTC)
-
-
-class LogProgress:
-    """Writes how far a stage is into the run's log, every few seconds, with rate and time left."""
-
-    def __init__(self, log: Callable[[str], None]) -> None:
-        self._log = log
-        self._started: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
-        """See `Progress`."""
-        now = time.monotonic()
-        started = self._started.setdefault(stage, now)
-        if now - self._last < _LOG_EVERY_S or done == 0:
-            return
-        self._last = now
-        rate = done / max(now - started, 1e-9)
-        left = f", about {(total - done) / rate:.0f} s left" if total and done < total else ""
-        self._log(f"{stage}: {done:,}{f' of {total:,}' if total else ''} {unit}, {rate:,.1f} per second{left}")
 
 
 @dataclass(kw_only=True)
@@ -77,6 +56,8 @@ class Pipeline:
     """What of it could not be read then: the run puts it on record."""
     readings: Readings = field(default_factory=Readings)
     """What this process's run has read of the sources."""
+    log: LogProgress | None = None
+    """Of the stage that is at work."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
 
@@ -90,8 +71,18 @@ class Pipeline:
         return Lake(self.settings.lake_url)
 
     def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
-        """Where a stage reports to."""
-        return self.watch or LogProgress(context.log.info)
+        """Where a stage reports to; it says something even while the stage does not, until the stage ends."""
+        if self.watch is not None:
+            return self.watch
+        self.close_log()
+        self.log = LogProgress(context.log.info)
+        return self.log.started()
+
+    def close_log(self) -> None:
+        """Nothing is said any more."""
+        if self.log is not None:
+            self.log.close()
+            self.log = None
 
     @property
     def models(self) -> Models:
@@ -146,3 +137,4 @@ class Pipeline:
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self.close_log()

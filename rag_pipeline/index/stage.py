@@ -26,7 +26,7 @@ from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 
 STAGE = "knowledge_index"
 _BATCH = 500
@@ -40,6 +40,10 @@ class IndexReport:
     fresh: int = 0
     written: WriteReport = field(default_factory=WriteReport)
     documents_by_day: Counter[str] = field(default_factory=Counter)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What of each part is in the index now, changed or not."""
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    """(tenant, repository) of which something was written."""
     graph_built: bool = False
     postings_rebuilt: bool = False
     """All of them: another analyzer had made them, or none."""
@@ -84,17 +88,24 @@ def index_documents(
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
     writer = IndexWriter(connection, fingerprint=fingerprint, now=now)
+    stale: dict[Part, str] = {}
     for done, part in enumerate(parts, start=1):
-        expected = part_fingerprint(lake, part)
-        report.parts += 1
-        if stored.get(part) == expected:
-            report.fresh += 1
-        else:
-            _index_part(lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten)
-            failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
-            if (part.tenant, part.repository, part.day) not in failed:
-                record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+        report.fingerprints[part] = part_fingerprint(lake, part)
+        if stored.get(part) != report.fingerprints[part]:
+            stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
+    report.parts, report.fresh = len(parts), len(parts) - len(stale)
+    total = sum(int((lake.tags("documents", part) or {}).get("rows", "0")) for part in stale)
+    advance = Advance(progress, STAGE, total=total, unit="documents")
+    for part, expected in stale.items():
+        _index_part(
+            lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten, advance=advance
+        )
+        failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
+        if (part.tenant, part.repository, part.day) not in failed:
+            record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+    # What follows is each one long statement: who watches shall know at what we are.
+    progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
     if pg_search:
         for tenant in sorted({part.tenant for part in parts}):
             report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
@@ -104,8 +115,8 @@ def index_documents(
 
 
 def _index_part(
-    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter,
-    forgotten: Forgotten,
+    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace,
+    writer: IndexWriter, forgotten: Forgotten, advance: Advance,
 ) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
     partial = is_partial(lake.fingerprint("chunks", part))
@@ -116,8 +127,11 @@ def _index_part(
         complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
         report.written.add(written)
+        if written.rows:
+            report.changed.add((part.tenant, part.repository))
         if written.documents:
             report.documents_by_day[part.day.isoformat()] += written.documents
+        advance(len(batch))
 
 
 def _entries(lake: Lake, part: Part) -> Iterator[Entry]:

@@ -35,6 +35,14 @@ class Part:
     day: date
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSize:
+    """What a stage takes up in the lake."""
+
+    files: int
+    bytes: int
+
+
 class PartWriter:
     """Writes one part's batches; set `fingerprint` and `tags` before the block that owns it ends."""
 
@@ -164,6 +172,20 @@ class Lake:
         root = f"{self._root}/{stage}"
         found = [(tenant, name) for tenant in self._names(root) for name in self._names(f"{root}/{tenant}")]
         return sorted((unquote(tenant), unquote(name)) for tenant, name in found)
+
+    def sizes(self) -> dict[str, StageSize]:
+        """What each stage takes up; lists every file, which takes a while in a large lake far away."""
+        self._fs.invalidate_cache(self._root)
+        found: dict[str, StageSize] = {}
+        try:
+            listed = self._fs.find(self._root, detail=True)
+        except FileNotFoundError:
+            return {}
+        for path, about in listed.items():
+            stage = str(path)[len(self._root) :].lstrip("/").split("/")[0]
+            known = found.get(stage, StageSize(files=0, bytes=0))
+            found[stage] = StageSize(files=known.files + 1, bytes=known.bytes + int(about["size"]))
+        return dict(sorted(found.items()))
 
     def remove(self, stage: str, part: Part) -> bool:
         """Remove a part; False when there was none."""

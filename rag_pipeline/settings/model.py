@@ -16,6 +16,7 @@ from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
@@ -65,6 +66,7 @@ class Settings(Section):
     freshness: Freshness = Freshness()
     schedules: Schedules = Schedules()
     retention: Retention = Retention()
+    report: Report = Report()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 

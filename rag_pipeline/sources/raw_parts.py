@@ -32,6 +32,8 @@ class PartsReport:
     """Living items written, by source type."""
     tombstones: Counter[str] = field(default_factory=Counter)
     preview: dict[str, list[SourceItem]] = field(default_factory=lambda: defaultdict(list))
+    fingerprints: dict[str, dict[Part, str]] = field(default_factory=lambda: defaultdict(dict))
+    """What each part holds now, written or left alone, by source type."""
     failures: list[Failure] = field(default_factory=list)
 
     @property
@@ -84,16 +86,29 @@ def write_part(
         report.bytes += writer.bytes
         report.written_parts += writer.rows > 0
         if writer.rows:
+            report.fingerprints[kind][part] = writer.fingerprint
             report.rows_by_day[kind][part.day.isoformat()] += writer.rows
 
 
-def is_current(lake: Lake, part: Part, *, stages: Mapping[str, str], kinds: Iterable[str], inputs: str) -> bool:
-    """Whether a day's files were read from the same inputs, and no stage holds a file of a kind it should not."""
+def is_current(
+    lake: Lake, part: Part, *, stages: Mapping[str, str], kinds: Iterable[str], inputs: str,
+    report: PartsReport | None = None,
+) -> bool:  # fmt: skip
+    """Whether a day's files were read from the same inputs, and no stage holds a file of a kind it should not.
+
+    If they were, they are counted in `report`, with what they hold.
+    """
     tags = {kind: lake.tags(stage, part) for kind, stage in stages.items()}
     wanted = set(kinds)
-    return all((tags[kind] or {}).get("inputs") == inputs for kind in wanted) and not any(
-        tags[kind] for kind in set(stages) - wanted
-    )
+    if any((tags[kind] or {}).get("inputs") != inputs for kind in wanted):
+        return False
+    if any(tags[kind] for kind in set(stages) - wanted):
+        return False
+    if report is not None:
+        report.fresh_parts += len(wanted)
+        for kind in wanted:
+            report.fingerprints[kind][part] = (tags[kind] or {})["fingerprint"]
+    return True
 
 
 def remove_stale(

@@ -21,7 +21,7 @@ from rag_pipeline_tests.git_repository import GitRepository
 
 RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
 PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
-ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation")
+ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation", "pipeline_report")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_every_asset_explains_itself(settings):
     assert set(specs) == set(ASSETS)
     for spec in specs.values():
         assert spec.description and len(spec.description) > 60
-        assert spec.group_name in ("sources", "knowledge", "serving", "maintenance")
+        assert spec.group_name in ("sources", "knowledge", "serving", "maintenance", "overview")
         assert spec.kinds and spec.owners and spec.tags and spec.code_version
 
 

@@ -70,6 +70,6 @@ def test_whatever_is_killed_at_whatever_point_a_rerun_gives_the_undisturbed_inde
 
 
 def rerun_of(project: GitRepository, home: Path) -> None:
-    """A refresh from the command line; where something that was not killed is at work still, one that comes after it."""
+    """A refresh from the command line; where something that was not killed is at work still, one after it."""
     process = start(project, home)
     assert process.wait(timeout=400) == 0, log_of(home).read_text(encoding="utf-8", errors="replace")[-4000:]

@@ -12,7 +12,7 @@ import pytest
 from rag_pipeline.lake.derive import DeriveReport, combine, derive, expected_fingerprint, is_fresh, parts_in
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure
-from rag_pipeline.progress import silent
+from rag_pipeline.progress import Advance, silent
 from rag_pipeline_tests.knowledge import DAY, moment
 
 SCHEMA = pa.schema([("text", pa.string())])
@@ -42,11 +42,12 @@ class Pipeline:
             transform=self._transform, progress=silent, report=DeriveReport(),
         )  # fmt: skip
 
-    def _transform(self, part: Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
+    def _transform(self, part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
         self.made.append(part)
         for stage in ("docs", "code"):
             for batch in self.lake.read(stage, part):
                 texts = batch.column("text").to_pylist()
+                advance(len(texts))
                 failures += [
                     Failure(
                         tenant=part.tenant, source_type="docs", source_id=text, stage="loud",
@@ -180,13 +181,13 @@ def test_parts_are_named_once_and_in_order(pipeline):
     assert parts_in(pipeline.lake, ["docs", "code", "none"], DAYS) == [part("a"), part("a", later), part("b")]
 
 
-def test_progress_is_told_part_by_part(pipeline):
+def test_progress_is_told_part_by_part_and_then_row_by_row(pipeline):
     seen = []
-    pipeline.put("one", part=part("a"))
+    pipeline.put("one", "two", part=part("a"))
     pipeline.put("one", part=part("b"))
     derive(
         pipeline.lake, DAYS, stage="loud", inputs=["docs"], schema=SCHEMA, stage_fingerprint="v",
-        transform=pipeline._transform, progress=lambda stage, **said: seen.append((stage, said["done"], said["total"])),
-        report=DeriveReport(),
+        transform=pipeline._transform, report=DeriveReport(),
+        progress=lambda stage, *, done, total, unit: seen.append((stage, done, total, unit)),
     )  # fmt: skip
-    assert seen == [("loud", 1, 2), ("loud", 2, 2)]
+    assert seen == [("loud", 1, 2, "parts"), ("loud", 2, 2, "parts"), ("loud", 2, 3, "items"), ("loud", 3, 3, "items")]

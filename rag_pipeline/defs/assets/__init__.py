@@ -9,6 +9,7 @@ from rag_pipeline.defs.assets.raw_git import raw_git_assets
 from rag_pipeline.defs.assets.raw_github import raw_github_assets
 from rag_pipeline.defs.assets.raw_kinds import raw_kind_assets
 from rag_pipeline.defs.assets.reconciliation import reconciliation_asset
+from rag_pipeline.defs.assets.report import pipeline_report_asset
 
 POOLS = ("git", "github", "drops", "embedding")
 """Dagster's concurrency pools that the assets use; their limits are set in dagster.yaml or in the UI."""
@@ -19,6 +20,7 @@ __all__ = [
     "documents_asset",
     "embeddings_asset",
     "knowledge_index_asset",
+    "pipeline_report_asset",
     "query_asset",
     "raw_drops_asset",
     "raw_git_assets",

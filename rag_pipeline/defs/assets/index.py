@@ -12,6 +12,7 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.promotion import writing
+from rag_pipeline.index.reporting import record_sizes
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
@@ -65,12 +66,17 @@ def knowledge_index_asset(
                 readings=pipeline.readings,
             )  # fmt: skip
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
+            if report.changed:
+                record_sizes(connection, now.date(), sources=report.changed)
             metadata = _metadata(report, connection, space) | failed
             notes = candidate_notes(connection, feed)
         if notes:
             metadata["other_embedding_spaces"] = dg.MetadataValue.text("\n".join(notes))
         pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes}
-        yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})
+        yield from results(
+            context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day},
+            fingerprints={"knowledge_index": report.fingerprints},
+        )  # fmt: skip
 
     return knowledge_index
 

@@ -56,7 +56,10 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         pipeline.reports["documents"] = report
         preview = _preview(lake, "documents", days, ("title", "source_type", "path", "deleted")) if report.rows else {}
         metadata = _derived(report) | _redacted(report) | failed | preview
-        yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
+        yield from results(
+            context, days, {"documents": metadata}, {"documents": report.rows_by_day},
+            fingerprints={"documents": report.fingerprints},
+        )  # fmt: skip
 
     return documents
 
@@ -96,7 +99,10 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 **plot_lengths("chunk lengths", lengths, unit="tokens"),
                 **_preview(lake, "chunks", days, ("heading_path", "start_line", "end_line", "tokens", "text")),
             }
-        yield from results(context, days, {"chunks": metadata}, {"chunks": report.rows_by_day})
+        yield from results(
+            context, days, {"chunks": metadata}, {"chunks": report.rows_by_day},
+            fingerprints={"chunks": report.fingerprints},
+        )  # fmt: skip
 
     return chunks
 
@@ -137,7 +143,10 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         metadata = _embedded(report, feed.space, price=price)
         if fed or feed.problems:
             metadata["candidates"] = _candidates(fed, feed.problems)
-        yield from results(context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day})
+        yield from results(
+            context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day},
+            fingerprints={"embeddings": report.fingerprints},
+        )  # fmt: skip
 
     return embeddings
 

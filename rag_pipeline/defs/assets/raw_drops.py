@@ -10,6 +10,7 @@ from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.lake.derive import fingerprints_of
 from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
 
 DROPS_UNTIL = "rag/drops_until"
@@ -45,7 +46,10 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report
-        yield from results(context, days, {STAGE: _metadata(report)}, {STAGE: report.rows_by_day[STAGE]})
+        # Of other days than today nothing was read: what they hold is looked up.
+        held = {STAGE: fingerprints_of(pipeline.lake(), STAGE, days)}
+        by_day = {STAGE: report.rows_by_day[STAGE]}
+        yield from results(context, days, {STAGE: _metadata(report)}, by_day, fingerprints=held)
 
     return raw_webhook_drops
 

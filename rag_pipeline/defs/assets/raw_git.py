@@ -63,7 +63,8 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
-        yield from results(context, days, metadata, by_day)
+        held = {stage: report.fingerprints[kind] for kind, stage in STAGES.items()}
+        yield from results(context, days, metadata, by_day, fingerprints=held)
 
     return raw_git
 

@@ -46,7 +46,8 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports[stage] = report
         metadata = _metadata(report, kind.name) | failed
-        yield from results(context, days, {stage: metadata}, {stage: report.rows_by_day[kind.name]})
+        held = {stage: report.fingerprints[kind.name]}
+        yield from results(context, days, {stage: metadata}, {stage: report.rows_by_day[kind.name]}, fingerprints=held)
 
     return raw
 

@@ -6,6 +6,7 @@ drop twice changes nothing. A GitHub delivery makes the thread it touches fresh,
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -94,7 +95,7 @@ def read_drops(
         return report
     settings.home.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.home / "inbox.lock"):
-        intake = _Intake(settings, lake, report, access=access, now=now)
+        intake = _Intake(settings, lake, report, access=dataclasses.replace(access, progress=progress), now=now)
         intake.take(progress, until=until)
     return report
 

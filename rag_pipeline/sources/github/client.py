@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from rag_pipeline.errors import ConfigError, PermanentError, QuotaExhausted, ResourceGone, TransientError
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.sources.github import limits
 from rag_pipeline.sources.github.auth import Connection, Login, choose_login
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rag_pipeline.settings import GitHub
 
+_SPOKEN = "asking GitHub"
 MOST_REDIRECTS = 5
 MOST_REFUSALS = 5
 """Of one request by rate limits, each waited for."""
@@ -74,6 +76,7 @@ def make_client(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     sleep: Callable[[float], None] = time.sleep,
+    progress: Progress = silent,
 ) -> GitHubClient:
     """A client for one repository (`owner/name`); `base_url` and `token_env` are the repository's own, if it has any.
 
@@ -90,7 +93,9 @@ def make_client(
         connection = Connection(
             login, base_url=base_url, timeout_s=settings.timeout_s, installation_id=installation_id, as_app=as_app
         )
-        return GitHubClient(connection, login=login, settings=settings, clock=clock, sleep=sleep, usage=usage)
+        return GitHubClient(
+            connection, login=login, settings=settings, clock=clock, sleep=sleep, usage=usage, progress=progress
+        )
 
     installation_id = settings.app_installation_id
     if login.app_id and installation_id is None:
@@ -111,6 +116,7 @@ class GitHubClient:
         clock: Callable[[], datetime],
         sleep: Callable[[float], None],
         usage: Usage,
+        progress: Progress = silent,
     ) -> None:
         self.usage = usage
         self._connection = connection
@@ -118,6 +124,7 @@ class GitHubClient:
         self._settings = settings
         self._clock = clock
         self._sleep = sleep
+        self._progress = progress
         self._quota: limits.Quota | None = None
 
     def __enter__(self) -> GitHubClient:
@@ -170,6 +177,7 @@ class GitHubClient:
             self._leave_quota_to_others()
             try:
                 self.usage.requests += 1
+                self._progress(_SPOKEN, done=self.usage.requests, total=None, unit="requests")
                 response, body = self._connection.send(url, etag=etag)
                 self._remember_quota(response)
                 data = self._read(response, body)
@@ -266,6 +274,7 @@ class GitHubClient:
         self._wait(limits.backoff_s(failures, jitter=random.random) if asked_s is None else asked_s)
 
     def _wait(self, wait_s: float) -> None:
+        self._progress(f"{_SPOKEN}: waiting for its rate limit", done=0, total=round(wait_s), unit="seconds")
         self._sleep(wait_s)
         self.usage.waited_s += wait_s
 

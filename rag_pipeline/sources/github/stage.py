@@ -20,7 +20,7 @@ from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, Json, SourceItem
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
@@ -46,6 +46,8 @@ class Access:
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
     sleep: Callable[[float], None] = time.sleep
+    progress: Progress = silent
+    """Told of every request, and of waits before they begin."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +85,7 @@ def client_of(settings: Settings, repository: Repository, access: Access) -> Git
     return make_client(
         github, base_url=repository.github_base_url, token_env=repository.token_env,
         repository=repository.github, environ=access.environ, clock=access.clock, sleep=access.sleep,
+        progress=access.progress,
     )  # fmt: skip
 
 
@@ -127,7 +130,7 @@ def read_github(
         report.repositories.append(found)
         try:
             if ask:
-                fetch_repository(settings, repository, access)
+                fetch_repository(settings, repository, dataclasses.replace(access, progress=progress))
                 found.asked = True
             write_days(settings, lake, repository, days, report=report, found=found, now=access.clock())
         except RagPipelineError as error:
@@ -163,8 +166,7 @@ def write_days(
             for kind in kinds:
                 kept[STAGES[kind]].add(day)
             inputs = day_inputs(identity, threads)
-            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
-                report.fresh_parts += len(kinds)
+            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
                 continue
             items = _items(mirror, store, identity, threads, day=day, now=now)
             write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report, forgotten=forgotten)

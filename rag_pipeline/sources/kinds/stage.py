@@ -187,7 +187,7 @@ def _write_days(
         found.items += len(known)
         part = Part(tenant=block.tenant, repository=block.name, day=day)
         inputs = day_inputs(kind, block, known)
-        if is_current(lake, part, stages=stages, kinds=[kind.name], inputs=inputs):
+        if is_current(lake, part, stages=stages, kinds=[kind.name], inputs=inputs, report=report):
             report.fresh_parts += 1
             continue
         noted = partial(_noted, inputs, report.failures, before=len(report.failures))
