@@ -9,6 +9,7 @@ from rag_pipeline.defs.assets import (
     documents_asset,
     embeddings_asset,
     knowledge_index_asset,
+    maintenance_asset,
     query_asset,
     raw_drops_asset,
     raw_git_assets,
@@ -16,7 +17,9 @@ from rag_pipeline.defs.assets import (
     reconciliation_asset,
     retrieval_evaluation_asset,
 )
-from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
+from rag_pipeline.defs.assets.maintenance import MAINTENANCE
+from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
+from rag_pipeline.defs.automation import drop_sensor, maintenance_schedule, weekly_reconciliation
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -29,6 +32,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 REFRESH_JOB = "refresh"
 RECONCILE_JOB = "reconcile"
+MAINTAIN_JOB = "maintain"
 
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
@@ -45,6 +49,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         query_asset(settings),
         retrieval_evaluation_asset(settings),
         reconciliation_asset(),
+        maintenance_asset(),
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
@@ -53,14 +58,19 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     reconcile = dg.define_asset_job(
         RECONCILE_JOB,
-        selection=dg.AssetSelection.groups("maintenance"),
+        selection=dg.AssetSelection.assets(RECONCILIATION),
         description="Compares GitHub with the index: what was deleted or transferred there leaves it.",
+    )
+    maintain = dg.define_asset_job(
+        MAINTAIN_JOB,
+        selection=dg.AssetSelection.assets(MAINTENANCE),
+        description="Keeps the index small and fast: removes what nothing needs any more, rebuilds what needs it.",
     )
     return dg.Definitions(
         assets=assets,
-        jobs=[refresh, reconcile, build_space_job()],
+        jobs=[refresh, reconcile, maintain, build_space_job()],
         sensors=[drop_sensor(REFRESH_JOB)],
-        schedules=[weekly_reconciliation(RECONCILE_JOB)],
+        schedules=[weekly_reconciliation(RECONCILE_JOB), maintenance_schedule(MAINTAIN_JOB, settings)],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,

@@ -207,6 +207,24 @@ def reconcile(
     require_all_compared(rows)
 
 
+@app.command(short_help="Put the index in order.")
+def maintain(as_json: AsJson = False) -> None:
+    """Merge segments, remove what nothing needs any more, vacuum tables and rebuild indexes where it is worth it."""
+    from rag_pipeline.cli.maintenance import print_maintenance, require_all_done, run_maintenance
+    from rag_pipeline.cli.runs import prepare
+
+    settings = _settings()
+    _enter_dagster(settings)
+    prepare(settings)
+    with Watch() as watch:
+        report = run_maintenance(settings, watch=watch)
+    if as_json:
+        _print_json(dataclasses.asdict(report))
+    else:
+        print_maintenance(report)
+    require_all_done(report)
+
+
 @app.command(short_help="Receive GitHub's webhooks.")
 def webhooks(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -17,6 +17,7 @@ from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.promotion import Standing, standing
 from rag_pipeline.index.spaces import (
     SpaceVectors,
@@ -164,11 +165,12 @@ def embed_space(
     """Bring the vectors of these days' chunks up to date in one space; see `embed_chunks`."""
     embedder = models.of(space)
     try:
-        return embed_chunks(
-            lake, days, space=space, embedder=embedder,
-            vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-            stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
-        )  # fmt: skip
+        with counting_on_vectors(connection):
+            return embed_chunks(
+                lake, days, space=space, embedder=embedder,
+                vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
+                stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
+            )  # fmt: skip
     finally:
         embedder.close()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, model_validator
 
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.maintenance import Maintenance
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -49,6 +50,7 @@ class Settings(Section):
     rerank: Rerank = Rerank()
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
+    maintenance: Maintenance = Maintenance()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 

@@ -21,7 +21,7 @@ from rag_pipeline_tests.git_repository import GitRepository
 
 RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
 PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
-ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation")
+ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation", "index_maintenance")
 
 
 @pytest.fixture
