@@ -20,7 +20,7 @@ from rag_pipeline.index.orphans import remove_orphan_vectors
 from rag_pipeline.index.segments import merge_segments
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.tombstones import Readable, remove_tombstones
-from rag_pipeline.index.upkeep import Done, Table, mend_graphs, mend_indexes, tables, vacuum_tables
+from rag_pipeline.index.upkeep import Done, Table, Waste, mend_graphs, mend_indexes, tables, vacuum_tables
 from rag_pipeline.lake.derive import parts_in
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange
@@ -76,6 +76,7 @@ def maintain(
 ) -> MaintenanceReport:
     """Put the index in order; does nothing where there is nothing to do, and nothing while another one is at it."""
     report = MaintenanceReport(before=tables(connection))
+    waste = Waste(share=settings.wasted_share, min_bytes=settings.min_index_bytes)
     with _alone(connection) as alone:
         if not alone:
             report.actions.append(Action(what="nothing", why="another maintenance is at work"))
@@ -87,9 +88,9 @@ def maintain(
             ("tombstones", lambda: _tombstones(connection, lake, settings, sources, now)),
             ("records", lambda: _records(connection, lake, settings, sources, now)),
             ("temporary files", lambda: _temporary_files(lake, now)),
-            ("graphs", lambda: _done(mend_graphs(connection, **_waste(settings)))),
+            ("graphs", lambda: _done(mend_graphs(connection, waste=waste))),
             ("vacuum", lambda: _done(vacuum_tables(connection, dead_share=settings.dead_share))),
-            ("indexes", lambda: _done(mend_indexes(connection, **_waste(settings)))),
+            ("indexes", lambda: _done(mend_indexes(connection, waste=waste))),
         ]
         for number, (name, step) in enumerate(steps, start=1):
             _take(step, report, name)
@@ -191,10 +192,6 @@ def _temporary_files(lake: Lake, now: datetime) -> Iterator[Action]:
 def _done(found: Iterator[Done]) -> Iterator[Action]:
     for done in found:
         yield Action(what=done.what, why=done.why, bytes=done.bytes)
-
-
-def _waste(settings: Maintenance) -> dict[str, float]:
-    return {"wasted_share": settings.wasted_share, "min_bytes": settings.min_index_bytes}
 
 
 @contextmanager

@@ -43,6 +43,16 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waste:
+    """When an index is built again."""
+
+    share: float
+    """Of its pages."""
+    min_bytes: int
+    """Smaller indexes never are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """One thing that was put in order, and why."""
 
@@ -87,27 +97,27 @@ def vacuum_tables(connection: Connection, *, dead_share: float) -> Iterator[Done
         yield Done(what=f"vacuum {table.name}", why=why, bytes=table.bytes - after)
 
 
-def mend_graphs(connection: Connection, *, wasted_share: float, min_bytes: int) -> Iterator[Done]:
+def mend_graphs(connection: Connection, *, waste: Waste) -> Iterator[Done]:
     """`mend_indexes` for the graphs of embedding spaces, and the active one's is built if there is none.
 
     Before the vacuum, which walks a graph with many dead vectors slowly.
     """
-    yield from _mend(connection, {"hnsw"}, wasted_share=wasted_share, min_bytes=min_bytes)
+    yield from _mend(connection, {"hnsw"}, waste=waste)
     active = active_space(connection)
     if active is not None and ensure_graph(connection, active):
         yield Done(what=f"build vectors_{active.space_id}_hnsw", why="the active embedding space had no graph")
 
 
-def mend_indexes(connection: Connection, *, wasted_share: float, min_bytes: int) -> Iterator[Done]:
+def mend_indexes(connection: Connection, *, waste: Waste) -> Iterator[Done]:
     """Remove what a killed rebuild left, and build again what is invalid or wasteful; after the vacuum, which counts.
 
     Searches and writes go on. An index that somebody holds for longer than we wait is left as it is, and so said.
     """
     others = {index.kind for index in _indexes(connection)} - {"hnsw"}
-    yield from _mend(connection, others, wasted_share=wasted_share, min_bytes=min_bytes)
+    yield from _mend(connection, others, waste=waste)
 
 
-def _mend(connection: Connection, kinds: set[str], *, wasted_share: float, min_bytes: int) -> Iterator[Done]:
+def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[Done]:
     vectors = {f"vectors_{record.space.space_id}_hnsw": record.space for record in space_records(connection)}
     for index in _indexes(connection):
         if index.in_work or index.kind not in kinds:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, model_validator
 
+from rag_pipeline.settings.alerts import Alerts
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.maintenance import Maintenance
 from rag_pipeline.settings.rerank import Rerank
@@ -51,6 +52,7 @@ class Settings(Section):
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
     maintenance: Maintenance = Maintenance()
+    alerts: Alerts = Alerts()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 
