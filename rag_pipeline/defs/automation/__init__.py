@@ -1,7 +1,8 @@
 """Schedules and sensors: what starts runs without a person."""
 
+from rag_pipeline.defs.automation.alerts import alerts_sensor
 from rag_pipeline.defs.automation.drops import drop_sensor
 from rag_pipeline.defs.automation.maintenance import maintenance_schedule
 from rag_pipeline.defs.automation.reconciliation import weekly_reconciliation
 
-__all__ = ["drop_sensor", "maintenance_schedule", "weekly_reconciliation"]
+__all__ = ["alerts_sensor", "drop_sensor", "maintenance_schedule", "weekly_reconciliation"]
