@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.progress import Progress
@@ -28,7 +29,7 @@ def run_maintenance(settings: Settings, *, watch: Progress) -> MaintenanceReport
     pipeline = Pipeline(settings=settings, watch=watch)
     with dg.DagsterInstance.get() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(MAINTAIN_JOB).execute_in_process(
-            instance=instance, raise_on_error=False,
+            instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )  # fmt: skip
     if "maintenance" not in pipeline.reports:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 from rag_pipeline.settings.alerts import Alerts
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.maintenance import Maintenance
+from rag_pipeline.settings.pools import Pools
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -53,6 +54,7 @@ class Settings(Section):
     quality: Quality = Quality()
     maintenance: Maintenance = Maintenance()
     alerts: Alerts = Alerts()
+    pools: Pools = Pools()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 
