@@ -19,7 +19,14 @@ from rag_pipeline.defs.assets import (
 )
 from rag_pipeline.defs.assets.maintenance import MAINTENANCE
 from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
-from rag_pipeline.defs.automation import alerts_sensor, drop_sensor, maintenance_schedule, weekly_reconciliation
+from rag_pipeline.defs.automation import (
+    alerts_sensor,
+    drop_sensor,
+    given_up_alerts,
+    maintenance_schedule,
+    quarantine_sensor,
+    weekly_reconciliation,
+)
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -69,7 +76,11 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     return dg.Definitions(
         assets=assets,
         jobs=[refresh, reconcile, maintain, build_space_job()],
-        sensors=[drop_sensor(REFRESH_JOB), *alerts_sensor(settings)],
+        sensors=[
+            drop_sensor(REFRESH_JOB),
+            quarantine_sensor(REFRESH_JOB),
+            *alerts_sensor(settings, more=[given_up_alerts]),
+        ],
         schedules=[weekly_reconciliation(RECONCILE_JOB), maintenance_schedule(MAINTAIN_JOB, settings)],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.

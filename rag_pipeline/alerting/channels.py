@@ -1,4 +1,4 @@
-"""The ways an alert goes: a webhook, Slack, e-mail. Each delivers once or raises; trying again is the caller's business.
+"""The ways an alert goes: a webhook, Slack, e-mail. Each delivers or raises; trying again is for the caller.
 
 Dagster's own `make_email_on_run_failure_sensor` and dagster-slack's `make_slack_on_run_failure_sensor` know failed runs
 only, want their secrets when the code is loaded, and forget an alert that could not be delivered.
@@ -25,7 +25,9 @@ from rag_pipeline.settings.alerts import Alerts
 class Channel(Protocol):
     """A way to people."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
 
     def send(self, alert: Alert) -> str:
         """Deliver it; what the other side said of it.
@@ -90,7 +92,8 @@ class SlackBot:
         if not isinstance(said, dict) or said.get("ok") is not True:
             why = said.get("error", "no reason given") if isinstance(said, dict) else "no reason given"
             raise DeliveryFailed(
-                f"slack: {str(why)[:80]}: check the token's scopes, and that the bot is in {self.settings.slack_channel}"
+                f"slack: {str(why)[:80]}: check the token's scopes, and that the bot is in "
+                f"{self.settings.slack_channel}"
             )
         return f"posted to {said.get('channel', self.settings.slack_channel)}"
 
@@ -117,7 +120,9 @@ class Email:
                     server.starttls(context=ssl.create_default_context())
                 return self._give(server, alert, password)
         except smtplib.SMTPAuthenticationError as error:
-            raise DeliveryFailed(f"email: {s.smtp_host} refuses the login of {s.smtp_user}: check its password") from error
+            raise DeliveryFailed(
+                f"email: {s.smtp_host} refuses the login of {s.smtp_user}: check its password"
+            ) from error
         except (smtplib.SMTPException, OSError) as error:
             # Only its kind and code: servers repeat what they were given.
             code = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""

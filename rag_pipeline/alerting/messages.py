@@ -55,7 +55,7 @@ def as_json(alert: Alert) -> Mapping[str, Json]:
     """For a webhook. `text` alone says everything, which is what most chat programs show."""
     return {
         "kind": alert.kind, "title": alert.title, "text": as_text(alert), "reason": alert.reason,
-        "advice": alert.advice, "link": alert.link, "facts": {name: value for name, value in alert.facts},
+        "advice": alert.advice, "link": alert.link, "facts": dict(alert.facts),
     }  # fmt: skip
 
 

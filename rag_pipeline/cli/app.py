@@ -14,7 +14,10 @@ from typing import Annotated
 import typer
 
 from rag_pipeline.cli import session
+from rag_pipeline.cli.alerts import alerts
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.maintenance import maintain
+from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -30,6 +33,9 @@ app = typer.Typer(
     help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+app.add_typer(alerts, short_help="Send a test of alerts.")
+app.command("maintain", short_help="Put the index in order.")(maintain)
+app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 
 
@@ -205,24 +211,6 @@ def reconcile(
     else:
         print_reconciliation(rows)
     require_all_compared(rows)
-
-
-@app.command(short_help="Put the index in order.")
-def maintain(as_json: AsJson = False) -> None:
-    """Merge segments, remove what nothing needs any more, vacuum tables and rebuild indexes where it is worth it."""
-    from rag_pipeline.cli.maintenance import print_maintenance, require_all_done, run_maintenance
-    from rag_pipeline.cli.runs import prepare
-
-    settings = _settings()
-    _enter_dagster(settings)
-    prepare(settings)
-    with Watch() as watch:
-        report = run_maintenance(settings, watch=watch)
-    if as_json:
-        _print_json(dataclasses.asdict(report))
-    else:
-        print_maintenance(report)
-    require_all_done(report)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
-from rag_pipeline.cli.console import out, rows_table
-from rag_pipeline.cli.processes import process_tags
-from rag_pipeline.cli.runs import reason_of
+from rag_pipeline.cli.console import Watch, out, rows_table
+from rag_pipeline.cli.session import AsJson, enter_dagster, print_json, settings_of_process
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from rag_pipeline.index.maintenance import MaintenanceReport
+
+
+def maintain(as_json: AsJson = False) -> None:
+    """Merge segments, remove what nothing needs any more, vacuum tables and rebuild indexes where it is worth it."""
+    from rag_pipeline.cli.runs import prepare
+
+    settings = settings_of_process()
+    enter_dagster(settings)
+    prepare(settings)
+    with Watch() as watch:
+        report = run_maintenance(settings, watch=watch)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        print_maintenance(report)
+    require_all_done(report)
 
 
 def run_maintenance(settings: Settings, *, watch: Progress) -> MaintenanceReport:
@@ -23,6 +39,8 @@ def run_maintenance(settings: Settings, *, watch: Progress) -> MaintenanceReport
     """
     import dagster as dg
 
+    from rag_pipeline.cli.processes import process_tags
+    from rag_pipeline.cli.runs import reason_of
     from rag_pipeline.definitions import MAINTAIN_JOB, build_defs
     from rag_pipeline.defs.resources import Pipeline
 

@@ -126,9 +126,9 @@ def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[
             yield _apply(connection, "drop_index", index, why="left by a rebuild that was stopped")
         elif not index.valid:
             yield _apply(connection, "reindex", index, why="it was invalid")
-        elif (
-            index.bytes >= min_bytes and (wasted := _wasted(connection, index, vectors.get(index.name))) > wasted_share
-        ):
+        elif index.bytes < waste.min_bytes:
+            continue
+        elif (wasted := _wasted(connection, index, vectors.get(index.name))) > waste.share:
             yield _apply(connection, "reindex", index, why=f"{wasted:.0%} of its pages were waste")
 
 

@@ -14,6 +14,7 @@ from rag_pipeline.settings.alerts import Alerts
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.maintenance import Maintenance
 from rag_pipeline.settings.pools import Pools
+from rag_pipeline.settings.quarantine import Quarantine
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -55,6 +56,7 @@ class Settings(Section):
     maintenance: Maintenance = Maintenance()
     alerts: Alerts = Alerts()
     pools: Pools = Pools()
+    quarantine: Quarantine = Quarantine()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 

@@ -167,7 +167,9 @@ def test_a_channel_that_fails_hides_no_other_and_gets_the_alert_later(watch, pos
     posts.status = 500
     watch.fail()
     said = watch.tick()
-    assert "webhook: refused with HTTP 500" in said and "1 alerts wait, trying again" in said and "email: 1 told" in said
+    assert (
+        "webhook: refused with HTTP 500" in said and "1 alerts wait, trying again" in said and "email: 1 told" in said
+    )
     assert len(mails.taken) == 1
     posts.status = 200
     watch.tick()

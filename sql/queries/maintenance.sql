@@ -49,7 +49,8 @@ DELETE FROM rag.documents
 WHERE document_id = ANY (%(ids)s) AND deleted AND as_of < %(before)s AND indexed_at < %(before)s;
 
 -- name: remove_resolved
-DELETE FROM rag.ingestion_failures WHERE resolved_at < %(before)s;
+-- What a person has accepted is remembered: its next failure would bring it back.
+DELETE FROM rag.ingestion_failures WHERE resolved_at < %(before)s AND accepted IS NULL;
 
 -- name: create_parts
 CREATE TEMPORARY TABLE lake_parts (tenant_id text, repository text, day date) ON COMMIT DROP;

@@ -1,4 +1,4 @@
-"""The sensor that tells people: each thing once by each channel, many at once as one message, what failed again later."""
+"""The sensor that tells people: each thing once by each channel, many at once as one message."""
 
 import dataclasses
 import json
@@ -106,14 +106,14 @@ def _deliver(
     memory.sent[channel.name] = sent
     if not waiting:
         return False, ""
-    if len(waiting) > _FEW:
-        batches = [waiting[:]]
-    else:
-        batches = [[entry] for entry in waiting]
+    batches = [waiting[:]] if len(waiting) > _FEW else [[entry] for entry in waiting]
     done = 0
     for batch in batches:
         if len(sent) >= settings.max_per_hour:
-            return False, f"{channel.name}: {len(waiting):,} alerts wait, {len(sent)} messages went out in the last hour"
+            return (
+                False,
+                f"{channel.name}: {len(waiting):,} alerts wait, {len(sent)} messages went out in the last hour",
+            )
         try:
             if alert := _message(instance, pipeline, batch, memory.left_out.get(channel.name, 0)):
                 channel.send(alert)

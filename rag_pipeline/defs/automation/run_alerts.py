@@ -1,6 +1,7 @@
 """What there is to say of a run that has ended: that it failed, and which of its checks did."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import dagster as dg
 from dagster import DagsterEventType
@@ -9,7 +10,7 @@ from rag_pipeline.alerting.messages import Alert
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.settings.alerts import Alerts
 
-_ENDS = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_CANCELED)
+_ENDS: Final = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_CANCELED)
 _WILL_RETRY = "dagster/will_retry"
 _OVERLAP = 1_000
 """Event ids: an event may become visible after one with a higher id."""
@@ -58,7 +59,9 @@ def alert_of(instance: dg.DagsterInstance, run_id: str, settings: Alerts) -> Ale
     if not checks:
         return None
     first = checks[0]
-    kind = "check_failure" if any(check.severity == dg.AssetCheckSeverity.ERROR for check in checks) else "check_warning"
+    kind = (
+        "check_failure" if any(check.severity == dg.AssetCheckSeverity.ERROR for check in checks) else "check_warning"
+    )
     more = f" and {len(checks) - 1} more" if len(checks) > 1 else ""
     return Alert(
         kind=kind, title=f"check {first.check_name} of {first.asset_key.to_user_string()}{more} failed", facts=facts,
@@ -100,7 +103,7 @@ def _failure(instance: dg.DagsterInstance, run_id: str) -> tuple[str, str]:
     return "", "the run ended without a word: its process was killed"
 
 
-def _days(tags: dict[str, str]) -> Iterable[tuple[str, str]]:
+def _days(tags: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     first = tags.get("dagster/partition") or tags.get("dagster/asset_partition_range_start")
     last = tags.get("dagster/asset_partition_range_end") or first
     if first:
