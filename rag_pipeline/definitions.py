@@ -9,6 +9,7 @@ from rag_pipeline.defs.assets import (
     documents_asset,
     embeddings_asset,
     knowledge_index_asset,
+    maintenance_asset,
     pipeline_report_asset,
     query_asset,
     raw_drops_asset,
@@ -18,13 +19,19 @@ from rag_pipeline.defs.assets import (
     reconciliation_asset,
     retrieval_evaluation_asset,
 )
+from rag_pipeline.defs.assets.maintenance import MAINTENANCE
+from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
 from rag_pipeline.defs.assets.report import PIPELINE_REPORT
 from rag_pipeline.defs.automation import (
+    alerts_sensor,
     daily_report,
     drop_sensor,
     freshness_check,
     freshness_sensor,
+    given_up_alerts,
     index_freshness_policy,
+    maintenance_schedule,
+    quarantine_sensor,
     refresh_schedule,
     weekly_reconciliation,
 )
@@ -44,6 +51,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 REFRESH_JOB = "refresh"
 RECONCILE_JOB = "reconcile"
 REPORT_JOB = "report"
+MAINTAIN_JOB = "maintain"
 
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
@@ -63,6 +71,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         retrieval_evaluation_asset(settings),
         reconciliation_asset(),
         pipeline_report_asset(),
+        maintenance_asset(),
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
@@ -71,7 +80,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     reconcile = dg.define_asset_job(
         RECONCILE_JOB,
-        selection=dg.AssetSelection.groups("maintenance"),
+        selection=dg.AssetSelection.assets(RECONCILIATION),
         description="Compares GitHub with the index: what was deleted or transferred there leaves it.",
     )
     report = dg.define_asset_job(
@@ -79,14 +88,25 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         selection=dg.AssetSelection.assets(PIPELINE_REPORT),
         description="Looks at the whole: what the index holds, how it grew, how fresh, how good and how costly it is.",
     )
+    maintain = dg.define_asset_job(
+        MAINTAIN_JOB,
+        selection=dg.AssetSelection.assets(MAINTENANCE),
+        description="Keeps the index small and fast: removes what nothing needs any more, rebuilds what needs it.",
+    )
     return dg.Definitions(
         assets=catalogued(assets, settings),
         asset_checks=[freshness_check(settings)],
-        jobs=[refresh, reconcile, report, build_space_job()],
-        sensors=[drop_sensor(REFRESH_JOB), freshness_sensor(REFRESH_JOB, settings)],
+        jobs=[refresh, reconcile, maintain, report, build_space_job()],
+        sensors=[
+            drop_sensor(REFRESH_JOB),
+            freshness_sensor(REFRESH_JOB, settings),
+            quarantine_sensor(REFRESH_JOB),
+            *alerts_sensor(settings, more=[given_up_alerts]),
+        ],
         schedules=[
             refresh_schedule(REFRESH_JOB, settings),
             weekly_reconciliation(RECONCILE_JOB),
+            maintenance_schedule(MAINTAIN_JOB, settings),
             daily_report(REPORT_JOB),
         ],
         resources={"pipeline": pipeline or Pipeline(settings=settings)},

@@ -39,6 +39,10 @@ class SpaceUnavailable(UserError):
     """An embedding space that was named does not exist, or cannot do now what it was asked to do."""
 
 
+class DeliveryFailed(RagPipelineError):
+    """An alert did not get through; it is sent again later."""
+
+
 class TooManyFailures(RagPipelineError):
     """More items failed than the configured threshold allows; the run must not look healthy."""
 

@@ -244,6 +244,7 @@ CREATE TABLE rag.ingestion_failures (
     first_failed_at timestamptz NOT NULL DEFAULT now(),
     last_failed_at  timestamptz NOT NULL DEFAULT now(),
     resolved_at     timestamptz,               -- NULL: still in quarantine
+    accepted        text,                      -- why a person leaves this state of it out
     PRIMARY KEY (tenant_id, source_type, source_id, stage)
 );
 CREATE INDEX ingestion_failures_open ON rag.ingestion_failures (tenant_id, repository, day) WHERE resolved_at IS NULL;

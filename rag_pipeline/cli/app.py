@@ -13,11 +13,14 @@ from typing import Annotated
 import typer
 
 from rag_pipeline.cli import session
+from rag_pipeline.cli.alerts import alerts
 from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
+from rag_pipeline.cli.maintenance import maintain
 from rag_pipeline.cli.plan import plan
+from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
@@ -34,6 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.add_typer(config_commands, short_help="Check and show the configuration.")
+app.add_typer(alerts, short_help="Send a test of alerts.")
+app.command("maintain", short_help="Put the index in order.")(maintain)
+app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 app.command(short_help="Take something out for good.")(forget)
 app.command(short_help="Show size, growth, freshness, quality and cost.")(report)

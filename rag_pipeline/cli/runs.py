@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
@@ -76,7 +77,7 @@ def prepare(settings: Settings) -> str:
     migrate(url)
     if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
         ensure_database(url, database="dagster")
-    ready_storage()
+    ready_storage(settings.pools)
     return url
 
 
@@ -119,7 +120,8 @@ def run_days(
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)
             result = job.execute_in_process(
-                instance=instance, raise_on_error=False, asset_selection=selection, tags=_tags(days),
+                instance=instance, raise_on_error=False, asset_selection=selection,
+                tags=_tags(days) | process_tags(),
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )  # fmt: skip
             _add(summary, pipeline, days)

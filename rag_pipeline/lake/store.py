@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from rag_pipeline.errors import PermanentError
 
 _PREFIX = "rag."
+_TEMPORARY = re.compile(r"[.-][0-9a-f]{32}\.tmp$")
 _DAY_FILE = re.compile(r"^(\d{4}-\d\d-\d\d)\.parquet$")
 
 
@@ -150,7 +151,7 @@ class Lake:
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
         """A writer that replaces the part when the block ends without an error; with no rows at all it removes it."""
         path = self.path(stage, part)
-        target = Path(f"{path}.{uuid4().hex}.tmp" if self._local else f"{tempfile.gettempdir()}/{uuid4().hex}.parquet")
+        target = Path(f"{path}.{uuid4().hex}.tmp" if self._local else f"{tempfile.gettempdir()}/rag-{uuid4().hex}.tmp")
         writer = PartWriter(lambda: _new_file(target), schema)
         try:
             yield writer
@@ -207,6 +208,21 @@ class Lake:
         for empty in (folder, folder.parent):
             with contextlib.suppress(OSError):
                 empty.rmdir()
+
+    def remove_abandoned(self, *, before: datetime) -> tuple[int, int]:
+        """Remove temporary files that nobody has written to since; how many they were, and their bytes.
+
+        A writer that was killed leaves one. Of an object store they lie on this machine, and it sees only its own.
+        """
+        folder, files = (self._root, "**/*.parquet.*.tmp") if self._local else (tempfile.gettempdir(), "rag-*.tmp")
+        removed = held = 0
+        for path in Path(folder).glob(files):
+            with contextlib.suppress(FileNotFoundError):
+                seen = path.stat()
+                if _TEMPORARY.search(path.name) and seen.st_mtime < before.timestamp():
+                    path.unlink()
+                    removed, held = removed + 1, held + seen.st_size
+        return removed, held
 
     def _folder(self, stage: str, tenant: str, repository: str) -> str:
         return f"{self._root}/{stage}/{_folder_name(tenant)}/{_folder_name(repository)}"

@@ -17,6 +17,7 @@ from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.promotion import Standing, standing
 from rag_pipeline.index.spaces import (
     SpaceVectors,
@@ -166,12 +167,13 @@ def embed_space(
     embedder = models.of(space)
     settings = settings_of(space, models.settings)
     try:
-        return embed_chunks(
-            lake, days, space=space, embedder=embedder,
-            vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-            stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
-            spending_of=lambda tenant: account.spending(connection, space, settings=settings, tenant=tenant),
-        )  # fmt: skip
+        with counting_on_vectors(connection):
+            return embed_chunks(
+                lake, days, space=space, embedder=embedder,
+                vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
+                stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
+                spending_of=lambda tenant: account.spending(connection, space, settings=settings, tenant=tenant),
+            )  # fmt: skip
     finally:
         embedder.close()
 

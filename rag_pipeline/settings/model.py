@@ -12,10 +12,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from rag_pipeline.forgotten import Forgotten, read_marks
+from rag_pipeline.settings.alerts import Alerts
 from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
+from rag_pipeline.settings.maintenance import Maintenance
+from rag_pipeline.settings.pools import Pools
 from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.quarantine import Quarantine
 from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retention import Retention
@@ -67,6 +71,10 @@ class Settings(Section):
     schedules: Schedules = Schedules()
     retention: Retention = Retention()
     report: Report = Report()
+    maintenance: Maintenance = Maintenance()
+    alerts: Alerts = Alerts()
+    pools: Pools = Pools()
+    quarantine: Quarantine = Quarantine()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 

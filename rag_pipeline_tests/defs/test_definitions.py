@@ -21,7 +21,8 @@ from rag_pipeline_tests.git_repository import GitRepository
 
 RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
 PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
-ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation", "pipeline_report")
+MAINTENANCE = ("github_reconciliation", "index_maintenance", "pipeline_report")
+ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", *MAINTENANCE)
 
 
 @pytest.fixture

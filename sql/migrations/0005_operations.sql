@@ -85,3 +85,6 @@ ALTER TABLE rag.source_freshness ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.usage ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.index_sizes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.forgotten ENABLE ROW LEVEL SECURITY;
+
+-- Why a person leaves a quarantined item, as it is, out of the index.
+ALTER TABLE rag.ingestion_failures ADD COLUMN accepted text;

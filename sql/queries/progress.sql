@@ -34,7 +34,11 @@ ON CONFLICT (tenant_id, source_type, source_id, stage) DO UPDATE SET
     source_updated_at = excluded.source_updated_at,
     attempts = CASE WHEN present.resolved_at IS NULL THEN present.attempts + 1 ELSE 1 END,
     first_failed_at = CASE WHEN present.resolved_at IS NULL THEN present.first_failed_at ELSE excluded.first_failed_at END,
-    last_failed_at = excluded.last_failed_at, resolved_at = NULL
+    last_failed_at = excluded.last_failed_at,
+    -- What a person has accepted stays so, until it changes.
+    resolved_at = CASE WHEN excluded.source_updated_at = present.source_updated_at AND present.accepted IS NOT NULL
+                       THEN present.resolved_at END,
+    accepted = CASE WHEN excluded.source_updated_at = present.source_updated_at THEN present.accepted END
 WHERE excluded.source_updated_at >= present.source_updated_at;
 
 -- name: resolve_failures
