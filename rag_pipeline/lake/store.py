@@ -102,6 +102,10 @@ class Lake:
         names = self._names(self._folder(stage, tenant, repository))
         return sorted(date.fromisoformat(match[1]) for name in names if (match := _DAY_FILE.match(name)))
 
+    def exists(self, stage: str, part: Part) -> bool:
+        """Whether there is a file, damaged or not."""
+        return bool(self._fs.exists(self.path(stage, part)))
+
     def fingerprint(self, stage: str, part: Part) -> str | None:
         """The fingerprint a part was written with; None when there is no such file or it cannot be read."""
         tags = self.tags(stage, part)
