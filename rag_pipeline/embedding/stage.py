@@ -52,6 +52,8 @@ class EmbeddingsReport:
 
     parts: int = 0
     fresh: int = 0
+    known_parts: int = 0
+    """Of those that were not fresh, parts that had all their vectors before they changed."""
     chunks: int = 0
     """Chunks of the parts that were not fresh."""
     skipped: int = 0
@@ -119,6 +121,7 @@ def _stale(
         if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
             report.fresh += 1
         else:
+            report.known_parts += stored.fingerprint(part) is not None
             yield part, expected
 
 

@@ -94,9 +94,7 @@ class _InLake:
     chunk_ids: frozenset[bytes]
 
 
-def compare_with_lake(
-    connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace
-) -> Comparison:
+def compare_with_lake(connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace) -> Comparison:
     """Compare the index with the lake's documents of these days, as far as they are said to be in the index.
 
     Raises:
@@ -144,9 +142,7 @@ def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
         yield from zip(owners, ids, strict=True)
 
 
-def _compare(
-    connection: Connection, batch: Sequence[_InLake], quarantined: set[_Item], found: Comparison
-) -> None:
+def _compare(connection: Connection, batch: Sequence[_InLake], quarantined: set[_Item], found: Comparison) -> None:
     ids = {"ids": [one.document.document_id for one in batch]}
     states = {row[0]: row[1:] for row in connection.execute(queries("inspection")["states"], ids)}
     chunks: defaultdict[UUID, set[bytes]] = defaultdict(set)

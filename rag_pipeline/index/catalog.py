@@ -59,7 +59,7 @@ def expected_schema(spaces: Sequence[int]) -> ExpectedSchema:
     made = _FUNCTION.search(text)
     of_spaces = [made[1].replace("vectors_%s", f"vectors_{number}") for number in spaces] if made else []
     whole = "\n".join([text, *of_spaces])
-    tables = {name: body for name, body in _TABLE.findall(whole)}
+    tables: dict[str, str] = dict(_TABLE.findall(whole))
     indexes = [key for name, body in tables.items() for key in _keys(name, body)]
     indexes += [ExpectedIndex(name=m[1], table=m[2], statement=f"{' '.join(m[0].split())};")
                 for m in _INDEX.finditer(whole)]  # fmt: skip
@@ -90,9 +90,7 @@ def _missing_tables(connection: Connection, expected: ExpectedSchema) -> Offence
     return offences([{"table": f"rag.{name}"} for name in sorted(expected.tables - present)])
 
 
-def _indexes(
-    connection: Connection, expected: ExpectedSchema, records: Sequence[SpaceRecord]
-) -> dict[str, Offences]:
+def _indexes(connection: Connection, expected: ExpectedSchema, records: Sequence[SpaceRecord]) -> dict[str, Offences]:
     present = {row[1]: (row[0], row[2]) for row in connection.execute(queries("catalog")["indexes"])}
     tables = {row[0] for row in connection.execute(queries("catalog")["tables"])}
     missing = [
