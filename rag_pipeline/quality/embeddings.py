@@ -11,30 +11,89 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding.stage import EmbeddingsReport, lake_stage
-from rag_pipeline.lake.derive import is_partial
+from rag_pipeline.lake.derive import combine, is_fresh, is_partial
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.lake.schemas import embeddings_schema
 from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, validate
-from rag_pipeline.quality.parts import READABLE, Measured, PartSuite, about
+from rag_pipeline.quality.parts import SCHEMA, Measured, PartSuite, about, at_most, none_of, wrong_columns
+from rag_pipeline.settings import Settings
 from rag_pipeline.settings.index_checks import EmbeddingChecks
 
-_VERSION: Final = "1"
+_VERSION: Final = "embeddings/1"
 _JUDGED_FROM: Final = 10
 """Texts: fewer may well be alike."""
 _REUSE_JUDGED_FROM: Final = 100  # texts
 _LEAST_SPREAD: Final = 1e-3
 """Of unit vectors of real texts the spread is between .3 and .9."""
-_AGAIN: Final = "remove the part's file from lake/embeddings/… and materialize `embeddings` for this day"
-_MODEL: Final = "the model or its server answers wrongly: try it with `rag-pipeline search`, repair it, then "
+_AGAIN: Final = "delete the file in lake/embeddings and materialize embeddings for these days again"
+_MODEL: Final = (
+    "the model or its server answered wrongly: DELETE these text_hashes FROM the space's rag.vectors_N, mend the "
+    f"model, then {_AGAIN}"
+)
 
 
-def embeddings_suite(space: EmbeddingSpace, settings: EmbeddingChecks) -> PartSuite:
-    """The suite over the lake's vectors of one space."""
-    normal = is_normalised(space)
+def embeddings_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What is expected of every part, whichever space it is of."""
+    quality = settings.quality.embeddings
+    return (
+        *SCHEMA,
+        none_of(
+            "wrong_dimensions", name="dimensions", check="vectors",
+            expects="vectors have the dimensions of their embedding space",
+            remedy=f"the file is of another space: {_AGAIN}",
+        ),
+        none_of("not_finite", name="finite", check="vectors", expects="no value is NaN or infinite", remedy=_MODEL),
+        none_of(
+            "off_length", name="length", check="vectors",
+            expects=f"vectors are of length (L2 norm) 1 within {quality.norm_tolerance}; those of models that do not "
+            "normalise are not of length 0", remedy=f"{_MODEL}; quality.embeddings.norm_tolerance tolerates more",
+        ),
+        none_of(
+            "constant", name="not_constant", check="vectors",
+            expects="vectors of different texts point in different directions", remedy=_MODEL,
+        ),
+        at_most(
+            "identical_share", quality.max_identical_share, name="identical", check="vectors",
+            expects=f"at most {quality.max_identical_share:.0%} of the texts have the very vector of another text",
+            remedy=f"{_MODEL}; quality.embeddings.max_identical_share tolerates more",
+        ),
+        none_of("repeated", name="one_vector", check="coverage", expects="a text has one vector", remedy=_AGAIN),
+        none_of(
+            "of_no_chunk", name="no_orphan", check="coverage", expects="every vector is of a text of the part's chunks",
+            remedy=_AGAIN,
+        ),
+        none_of(
+            "lacking", name="every_text", check="coverage",
+            expects="every text of the part's chunks has a vector, unless the model refused it", remedy=_AGAIN,
+        ),
+        *reuse_rules(settings),
+    )  # fmt: skip
+
+
+def reuse_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What is expected of a run, rather than of a part."""
+    least = settings.quality.embeddings.min_reused_share
+    return (
+        Rule(
+            name="reused", check="reuse", severity="warn",
+            expects=f"of parts that had their vectors before, at least {least:.0%} of the texts are embedded already",
+            expectation="ExpectColumnValuesToBeBetween",
+            arguments={"column": "reused_share", "min_value": least},
+            remedy="after a change of chunking or of the embedding context this is as it should be; otherwise "
+            "something in each text changes with every run: compare two versions of a chunk in the lake; "
+            "quality.embeddings.min_reused_share tolerates less",
+        ),
+    )  # fmt: skip
+
+
+def embeddings_suite(space: EmbeddingSpace, rules: Sequence[Rule], settings: EmbeddingChecks) -> PartSuite:
+    """The suite over the lake's vectors of one space, judged by these of the rules that are about parts."""
+    tolerance = settings.norm_tolerance if is_normalised(space) else None
     return PartSuite(
-        stage=lake_stage(space), inputs=("chunks",), version=f"{_VERSION} {space.dimensions} {normal} {settings!r}",
-        rules=_rules(space, settings, normal=normal),
-        measure=lambda lake, part: _measure(lake, part, space, tolerance=settings.norm_tolerance if normal else None),
+        stage=lake_stage(space), inputs=("chunks",), rules=[rule for rule in rules if rule.check != "reuse"],
+        version=combine(_VERSION, str(space.dimensions), str(tolerance)),
+        measure=lambda lake, part: _measure(lake, part, space, tolerance=tolerance),
     )  # fmt: skip
 
 
@@ -44,73 +103,18 @@ def is_normalised(space: EmbeddingSpace) -> bool:
     return space.provider != "fastembed" and not config.get("base_url")
 
 
-def _rules(space: EmbeddingSpace, settings: EmbeddingChecks, *, normal: bool) -> Sequence[Rule]:
-    none, again, fixed = {"value_set": [0]}, f"{_MODEL}{_AGAIN}", "ExpectColumnValuesToBeInSet"
-    length = f"within {settings.norm_tolerance} of 1" if normal else "not 0"
-    return (
-        READABLE,
-        Rule(
-            name="dimensions", check="vectors",
-            expects=f"vectors have the {space.dimensions} dimensions of their space", expectation=fixed,
-            arguments={"column": "dimensions", "value_set": [space.dimensions]},
-            remedy=f"the file is of another space: {_AGAIN}",
-        ),
-        Rule(
-            name="finite", check="vectors", expects="no value is NaN or infinite", expectation=fixed,
-            arguments={"column": "not_finite", **none}, remedy=again,
-        ),
-        Rule(
-            name="length", check="vectors", expects=f"the length (L2 norm) of each vector is {length}",
-            expectation=fixed, arguments={"column": "off_length", **none},
-            remedy=f"{again}; or accept it with quality.embeddings.norm_tolerance",
-        ),
-        Rule(
-            name="spread", check="vectors", expects="vectors of different texts differ (spread around their mean)",
-            expectation="ExpectColumnMinToBeBetween", arguments={"column": "spread", "min_value": _LEAST_SPREAD},
-            remedy=again,
-        ),
-        Rule(
-            name="identical", check="vectors",
-            expects=f"at most {settings.max_identical_share:.0%} of the texts have the vector of another text",
-            expectation="ExpectColumnMaxToBeBetween",
-            arguments={"column": "identical_share", "max_value": settings.max_identical_share},
-            remedy=f"{again}; or accept it with quality.embeddings.max_identical_share",
-        ),
-        Rule(
-            name="unique_texts", check="coverage", expects="a text has one vector", expectation=fixed,
-            arguments={"column": "repeated", **none}, remedy=_AGAIN,
-        ),
-        Rule(
-            name="no_other_texts", check="coverage", expects="every vector is of a text of the part's chunks",
-            expectation=fixed, arguments={"column": "of_no_chunk", **none}, remedy=_AGAIN,
-        ),
-        Rule(
-            name="every_text", check="coverage",
-            expects="every text of the part's chunks has a vector, unless the model refused it", expectation=fixed,
-            arguments={"column": "lacking", **none}, remedy=_AGAIN,
-        ),
-    )  # fmt: skip
-
-
-def check_reuse(report: EmbeddingsReport, settings: EmbeddingChecks) -> Outcome:
-    """Judge what a run embedded against what it found embedded already; only ever a warning."""
+def check_reuse(report: EmbeddingsReport, rules: Sequence[Rule]) -> Outcome:
+    """Judge what a run embedded against what it found embedded already; there is no outcome of too few texts."""
     import pandas as pd
 
     texts = report.embedded + report.reused
-    judged = report.known_parts and report.known_parts == report.parts - report.fresh and texts >= _REUSE_JUDGED_FROM
-    share = report.reused / texts if judged else None
-    rule = Rule(
-        name="reused", check="reuse", severity="warn",
-        expects=f"of parts that had their vectors before, at least {settings.min_reused_share:.0%} are reused",
-        expectation="ExpectColumnMinToBeBetween",
-        arguments={"column": "reused_share", "min_value": settings.min_reused_share},
-        remedy=(
-            "expected after a change of chunking or of embedding.context; otherwise something in front of each text "
-            "changes with every run: compare two versions of a chunk; quality.embeddings.min_reused_share accepts it"
-        ),
-    )  # fmt: skip
-    frame = pd.DataFrame([{"embedded": report.embedded, "reused": report.reused, "reused_share": share}])
-    return validate(frame, [rule], rows=texts)
+    # New parts are new texts: only a run over parts that were all known says something of reuse.
+    if report.known_parts < report.parts - report.fresh or texts < _REUSE_JUDGED_FROM:
+        return Outcome(findings=(), rows=0, seconds=0.0)
+    frame = pd.DataFrame(
+        [{"embedded": report.embedded, "reused": report.reused, "reused_share": report.reused / texts}]
+    )
+    return validate(frame, [rule for rule in rules if rule.check == "reuse"], rows=texts)
 
 
 class _Vectors:
@@ -122,7 +126,7 @@ class _Vectors:
         self._hashes: list[NDArray[np.bytes_]] = []
         self._digests: list[NDArray[np.uint64]] = []
         self._sum: NDArray[np.float64] | None = None
-        self._squares = 0.0
+        self._directions = 0
         self.found = Measured()
         self.not_finite = 0
         self.off_length = 0
@@ -145,7 +149,7 @@ class _Vectors:
         self.off_length += int(off.sum())
         good = values[finite & (norms > 0)] / norms[finite & (norms > 0), None]
         self._sum = good.sum(axis=0, dtype=np.float64) + (0 if self._sum is None else self._sum)
-        self._squares += len(good)
+        self._directions += len(good)
         self._hashes.append(hashes)
         self._digests.append(_digests(halves))
 
@@ -154,11 +158,12 @@ class _Vectors:
         return _joined(self._hashes)
 
     @property
-    def spread(self) -> float | None:
-        """Mean squared distance of the directions from their mean, 0 to 1; None: of too few."""
-        if self._sum is None or self._squares < _JUDGED_FROM:
+    def constant(self) -> int | None:
+        """1: all directions are as good as one; None: there are too few to tell."""
+        if self._sum is None or self._directions < _JUDGED_FROM:
             return None
-        return float(1 - np.linalg.norm(self._sum / self._squares) ** 2)
+        # The mean squared distance of directions from their mean, 0 to 1.
+        return int(1 - np.linalg.norm(self._sum / self._directions) ** 2 < _LEAST_SPREAD)
 
     @property
     def identical_share(self) -> float | None:
@@ -189,26 +194,43 @@ def _measure(lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float 
     stage = lake_stage(space)
     vectors = _Vectors(part, tolerance)
     found = vectors.found
-    dimensions = space.dimensions
+    schema = lake.schema(stage, part)
+    if schema is None:
+        # All of its texts were refused, or it was not embedded yet: then the index lacks it, and says so.
+        return found
+    field = schema.field("embedding").type if "embedding" in schema.names else None
+    dimensions = field.list_size if pa.types.is_fixed_size_list(field) else space.dimensions
+    found.figures["wrong_dimensions"] = int(dimensions != space.dimensions)
+    if wrong_columns(lake, part, found, stage=stage, schema=embeddings_schema(dimensions)):
+        return found
+    if dimensions != space.dimensions:
+        found.add("dimensions", [about(part) | {"found": dimensions, "expected": space.dimensions}])
     for batch in lake.read(stage, part):
-        dimensions = batch.schema.field("embedding").type.list_size
         found.rows += batch.num_rows
         vectors.add(batch)
-    hashes, times = np.unique(vectors.hashes, return_counts=True)
-    wanted = np.unique(
-        _joined([_hashes(b.column("text_hash")) for b in lake.read("chunks", part, columns=["text_hash"])])
-    )
-    lacking, other = np.setdiff1d(wanted, hashes), np.setdiff1d(hashes, wanted)
-    for rule, offending in (("unique_texts", hashes[times > 1]), ("every_text", lacking), ("no_other_texts", other)):
-        found.add(rule, _named(part, offending))
-    found.figures = {
-        "vectors": found.rows, "dimensions": dimensions, "not_finite": vectors.not_finite,
-        "off_length": vectors.off_length, "spread": vectors.spread, "identical_share": vectors.identical_share,
-        "repeated": int((times > 1).sum()), "of_no_chunk": len(other),
-        # What the model refuses is on record, and asked again by the next run.
-        "lacking": 0 if is_partial(lake.fingerprint(stage, part)) else len(lacking),
+    found.figures |= {
+        "not_finite": vectors.not_finite, "off_length": vectors.off_length, "constant": vectors.constant,
+        "identical_share": vectors.identical_share,
     }  # fmt: skip
+    _compare_with_chunks(lake, part, stage, vectors)
     return found
+
+
+def _compare_with_chunks(lake: Lake, part: Part, stage: str, vectors: _Vectors) -> None:
+    hashes, times = np.unique(vectors.hashes, return_counts=True)
+    vectors.found.figures["repeated"] = int((times > 1).sum())
+    vectors.found.add("one_vector", _named(part, hashes[times > 1]))
+    own = lake.fingerprint(stage, part)
+    if not is_fresh(own, combine(stage, str(lake.fingerprint("chunks", part)))):
+        return  # its chunks changed, and no run has embedded them yet
+    texts = [_hashes(batch.column("text_hash")) for batch in lake.read("chunks", part, columns=["text_hash"])]
+    wanted = np.unique(_joined(texts))
+    lacking, other = np.setdiff1d(wanted, hashes), np.setdiff1d(hashes, wanted)
+    vectors.found.figures["of_no_chunk"] = len(other)
+    vectors.found.add("no_orphan", _named(part, other))
+    # What the model refuses is on record, and asked again by the next run.
+    vectors.found.figures["lacking"] = None if is_partial(own) else len(lacking)
+    vectors.found.add("every_text", _named(part, lacking))
 
 
 def _named(part: Part, hashes: NDArray[np.bytes_]) -> list[Row]:

@@ -8,9 +8,10 @@ over a row of figures, a column per rule.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import nan
 from typing import Final
 from uuid import UUID
 
@@ -24,9 +25,10 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, stable_id
 from rag_pipeline.quality.embeddings import is_normalised
 from rag_pipeline.quality.expectations import Outcome, Rule, Severity, validate
+from rag_pipeline.quality.parts import at_most
 from rag_pipeline.retrieval.recall import GraphRecall, graph_recall
-from rag_pipeline.settings import Retrieval
-from rag_pipeline.settings.index_checks import EmbeddingChecks, IndexChecks
+from rag_pipeline.settings import Settings, fingerprint
+from rag_pipeline.settings.index_checks import IndexChecks
 
 VERSION: Final = "1"
 _ORPHANS_JUDGED_FROM: Final = 1_000  # vectors
@@ -64,8 +66,8 @@ class Inspection:
 
 
 def inspect_index(
-    connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace | None, *, settings: IndexChecks,
-    embeddings: EmbeddingChecks, retrieval: Retrieval, now: datetime,
+    connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace | None, *, settings: Settings,
+    now: datetime,
 ) -> Inspection:  # fmt: skip
     """Look at the whole index, and at what the lake holds of these days; `space` is the one that documents wait for.
 
@@ -76,15 +78,16 @@ def inspect_index(
         PermanentError: a file of the lake is damaged.
     """
     started = time.perf_counter()
+    quality = settings.quality
     with inspecting(connection):
         found = inspect_catalog(connection)
         whole = not found["missing_tables"].count
         if whole:
             found |= inspect_rows(connection, space)
-            found |= inspect_postings(connection, sample=settings.analyzed_chunks, seed=now.toordinal())
+            found |= inspect_postings(connection, sample=quality.knowledge_index.analyzed_chunks, seed=now.toordinal())
         comparison = None
         if whole and space is not None:
-            tolerance = embeddings.norm_tolerance if is_normalised(space) else None
+            tolerance = quality.embeddings.norm_tolerance if is_normalised(space) else None
             found["vectors_off_length"] = vectors_off_length(connection, space, tolerance=tolerance)
             comparison = compare_with_lake(connection, lake, days, space)
             found |= _against_lake(comparison)
@@ -92,7 +95,8 @@ def inspect_index(
     recall = None
     if whole and space is not None:
         recall = graph_recall(
-            connection, space, settings=retrieval, questions=settings.recall_questions, start=_start(now)
+            connection, space, settings=settings.retrieval, questions=quality.knowledge_index.recall_questions,
+            start=_start(now),
         )
         found["graph_recall"] = Offences(count=len(recall.worst), sample=[
             {"tenant": one.tenant, "text_hash": one.text_hash, "recall": round(one.recall, 2)}
@@ -103,24 +107,26 @@ def inspect_index(
     )
 
 
-def judge_index(inspection: Inspection, *, settings: IndexChecks, accepted: frozenset[str] = frozenset()) -> Outcome:
-    """Judge what was found; what was not looked at is left out. `accepted`: rules that only warn."""
+def judge_index(inspection: Inspection, rules: Sequence[Rule]) -> Outcome:
+    """Judge what was found; rules of what was not looked at are left out."""
     import pandas as pd
 
-    rules = [rule for rule in _rules(settings) if rule.name in inspection.offences]
     figures: dict[str, object] = {name: found.count for name, found in inspection.offences.items()}
-    figures["orphan_vector_share"] = _orphan_share(inspection)
-    figures["recall_at_10"] = inspection.recall.recall if inspection.recall else None
+    recall = inspection.recall.recall if inspection.recall else None
+    # Not a number: no rule about it fails.
+    figures["orphan_vector_share"], figures["recall_at_10"] = _orphan_share(inspection), nan if recall is None else recall
     return validate(
-        pd.DataFrame([figures]), [rule.accepted() if rule.name in accepted else rule for rule in rules],
+        pd.DataFrame([figures]), [rule for rule in rules if rule.name in inspection.offences],
         rows=inspection.sizes.rows if inspection.sizes else None,
         samples={name: found.sample for name, found in inspection.offences.items()},
     )  # fmt: skip
 
 
-def expectations_fingerprint(settings: IndexChecks, embeddings: EmbeddingChecks, space: EmbeddingSpace | None) -> str:
+def expectations_fingerprint(settings: Settings, space: EmbeddingSpace | None) -> str:
     """Changes when the same index could be judged otherwise."""
-    return combine(VERSION, repr(settings), repr(embeddings), str(space.space_id if space else None))
+    accepted = [name for name in settings.quality.accepted if name.startswith("knowledge_index.")]
+    quality = (fingerprint(settings.quality.knowledge_index), fingerprint(settings.quality.embeddings))
+    return combine(VERSION, *quality, *sorted(accepted), str(space.space_id if space else None))
 
 
 def _against_lake(comparison: Comparison) -> dict[str, Offences]:
@@ -136,23 +142,21 @@ def _start(now: datetime) -> UUID:
     return stable_id("recall", str(now.toordinal()))
 
 
-def _orphan_share(inspection: Inspection) -> float | None:
+def _orphan_share(inspection: Inspection) -> float:
     orphans = inspection.offences.get("vectors_without_chunk", Offences()).count
     if inspection.sizes is None or orphans < _ORPHANS_JUDGED_FROM:
-        return None
+        return nan
     return orphans / inspection.sizes.vectors
 
 
+def index_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What is expected of the index."""
+    quality = settings.quality.knowledge_index
+    return (*_agreement(), *_orphans(quality), *_findable(quality), *_catalog(), *_isolation())
+
+
 def _none(name: str, *, check: str, expects: str, remedy: str, severity: Severity = "error") -> Rule:
-    """Nothing may offend in this respect."""
-    return Rule(
-        name=name, check=check, expects=expects, remedy=remedy, severity=severity,
-        expectation="ExpectColumnMaxToBeBetween", arguments={"column": name, "max_value": 0},
-    )  # fmt: skip
-
-
-def _rules(settings: IndexChecks) -> list[Rule]:
-    return [*_agreement(), *_orphans(settings), *_findable(settings), *_catalog(), *_isolation()]
+    return at_most(name, 0, check=check, expects=expects, remedy=remedy, severity=severity)
 
 
 def _agreement() -> list[Rule]:
@@ -205,7 +209,7 @@ def _orphans(settings: IndexChecks) -> list[Rule]:
         Rule(
             name="vectors_without_chunk", check="no_orphans", severity="warn",
             expects=f"at most {settings.max_orphan_vector_share:.0%} of the vectors are of texts that are gone",
-            expectation="ExpectColumnMaxToBeBetween",
+            expectation="ExpectColumnValuesToBeBetween",
             arguments={"column": "orphan_vector_share", "max_value": settings.max_orphan_vector_share},
             remedy="launch the maintenance job, which removes them; quality.knowledge_index.max_orphan_vector_share "
             "accepts more",
@@ -251,7 +255,7 @@ def _findable(settings: IndexChecks) -> list[Rule]:
         Rule(
             name="graph_recall", check="recall",
             expects=f"the graph finds {settings.min_recall:.0%} of the ten nearest of sampled vectors, at the settings "
-            "that searches use", expectation="ExpectColumnMinToBeBetween",
+            "that searches use", expectation="ExpectColumnValuesToBeBetween",
             arguments={"column": "recall_at_10", "min_value": settings.min_recall},
             remedy="REINDEX INDEX CONCURRENTLY rag.vectors_N_hnsw; or look at more with retrieval.candidates; or "
             "accept it with quality.knowledge_index.min_recall",

@@ -9,7 +9,6 @@ from rag_pipeline.index.inspection import Offences
 from rag_pipeline.model import DayRange
 from rag_pipeline.quality.knowledge_index import Inspection, inspect_index
 from rag_pipeline.refresh import serving_space
-from rag_pipeline.settings.index_checks import EmbeddingChecks, IndexChecks
 from rag_pipeline_tests.end_to_end.installation import Installation
 
 ALL_DAYS = DayRange(first=date.min, last=date.max)
@@ -22,8 +21,8 @@ def inspect(installation: Installation, days: DayRange = ALL_DAYS) -> Inspection
     pipeline = installation.pipeline()
     with connected(installation.database) as connection:
         return inspect_index(
-            connection, pipeline.lake(), days, serving_space(connection, pipeline.models), settings=IndexChecks(),
-            embeddings=EmbeddingChecks(), retrieval=installation.settings.retrieval, now=installation.now,
+            connection, pipeline.lake(), days, serving_space(connection, pipeline.models),
+            settings=installation.settings, now=installation.now,
         )  # fmt: skip
 
 
