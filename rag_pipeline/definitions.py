@@ -17,9 +17,11 @@ from rag_pipeline.defs.assets import (
     retrieval_evaluation_asset,
 )
 from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
+from rag_pipeline.defs.checks import chunks_checks, documents_checks, raw_checks
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.quality.suites import require_known, rules_by_stage
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
 from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
@@ -33,6 +35,7 @@ RECONCILE_JOB = "reconcile"
 
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
     """All definitions of one code location; `pipeline` overrides what assets get from outside (tests, the CLI)."""
+    require_known(settings.quality.accepted, rules_by_stage(settings))
     daily = daily_partitions(settings)
     assets = [
         raw_git_assets(daily),
@@ -58,6 +61,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     return dg.Definitions(
         assets=assets,
+        asset_checks=[raw_checks(settings), documents_checks(settings), chunks_checks(settings)],
         jobs=[refresh, reconcile, build_space_job()],
         sensors=[drop_sensor(REFRESH_JOB)],
         schedules=[weekly_reconciliation(RECONCILE_JOB)],

@@ -39,6 +39,10 @@ class SpaceUnavailable(UserError):
     """An embedding space that was named does not exist, or cannot do now what it was asked to do."""
 
 
+class CheckFailed(UserError):
+    """Data did not pass a check that blocks what comes after; the message says which, what was observed, what to do."""
+
+
 class TooManyFailures(RagPipelineError):
     """More items failed than the configured threshold allows; the run must not look healthy."""
 

@@ -82,7 +82,9 @@ class Pipeline:
         """The lake."""
         return Lake(self.settings.lake_url)
 
-    def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
+    def progress(
+        self, context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext
+    ) -> Progress:
         """Where a stage reports to."""
         return self.watch or LogProgress(context.log.info)
 

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rag_pipeline.documents.redaction import redact
@@ -47,13 +47,12 @@ class Rule:
     """How to mend what is found, or how to accept it, with the settings key."""
     severity: Severity = "error"
     """`warn` never blocks."""
+    accepted: bool = False
+    """Somebody accepts what it finds: it is still looked at and shown, and passes."""
 
-    def accepted(self) -> Rule:
-        """The rule for somebody who accepts what it finds: it is still looked at, and shown."""
-        return Rule(
-            name=self.name, check=self.check, expects=self.expects, expectation=self.expectation,
-            arguments=self.arguments, remedy=f"accepted by quality.accepted; {self.remedy}", severity="warn",
-        )  # fmt: skip
+    def accept(self) -> Rule:
+        """The rule for somebody who accepts what it finds."""
+        return replace(self, accepted=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ def validate(
     """Judge a frame by rules about its columns, in one run of Great Expectations.
 
     A rule's `samples` (by its name) are shown when it fails; without any, the rows of the frame that offend are.
-    `rows` says how much data the frame stands for. A rule that cannot be judged (a column is missing) fails and says so.
+    `rows` says how much data the frame stands for. A rule that cannot be judged (no such column) fails, and says so.
     """
     started = time.perf_counter()
     results = _run(frame, rules)
@@ -130,7 +129,7 @@ def _great_expectations() -> Any:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     import great_expectations as gx
-    import great_expectations.expectations  # noqa: F401  # the rules' classes
+    import great_expectations.expectations
 
     return gx
 
@@ -161,17 +160,19 @@ def _run(frame: pd.DataFrame, rules: Sequence[Rule]) -> list[Mapping[str, Any]]:
 
 
 def _finding(rule: Rule, result: Mapping[str, Any], frame: pd.DataFrame, *, samples: Sequence[Row]) -> Finding:
-    passed = bool(result["success"])
+    holds = bool(result["success"])
     arguments = ", ".join(f"{name}={value!r}" for name, value in rule.arguments.items())
     sample: Sequence[Row] = ()
     places: list[int] = []
-    if not passed:
+    if not holds:
         places = list(result["result"].get("unexpected_index_list") or [])
         sample = samples or frame.iloc[places[:SAMPLE_ROWS]].to_dict("records")
+    observed = _observed(result, of=len(frame))
     return Finding(
-        rule=rule, passed=passed, expectation=f"{rule.expectation}({arguments})",
-        observed=_observed(result, of=len(frame)), sample=[shown(row) for row in sample[:SAMPLE_ROWS]],
-        offending=frozenset(places) if passed or places else None,
+        rule=rule, passed=holds or rule.accepted, expectation=f"{rule.expectation}({arguments})",
+        observed=observed if holds or not rule.accepted else f"{observed}, accepted by quality.accepted",
+        sample=[shown(row) for row in sample[:SAMPLE_ROWS]],
+        offending=frozenset(places) if holds or places else None,
     )  # fmt: skip
 
 

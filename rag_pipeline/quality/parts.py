@@ -11,18 +11,45 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from rag_pipeline.errors import PermanentError
 from rag_pipeline.lake.derive import combine, parts_in
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
-from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, validate
+from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, Severity, validate
 
-READABLE = Rule(
-    name="readable", check="schema", expects="the file can be read to its end",
-    expectation="ExpectColumnValuesToBeInSet", arguments={"column": "damaged", "value_set": [0]},
+
+def none_of(
+    column: str, *, name: str = "", check: str, expects: str, remedy: str, severity: Severity = "error"
+) -> Rule:
+    """A rule that a count is 0 in every part; it is named as its column unless it has a `name`."""
+    return Rule(
+        name=name or column, check=check, expects=expects, remedy=remedy, severity=severity,
+        expectation="ExpectColumnValuesToBeInSet", arguments={"column": column, "value_set": [0]},
+    )  # fmt: skip
+
+
+def at_most(
+    column: str, limit: float, *, name: str = "", check: str, expects: str, remedy: str, severity: Severity = "error"
+) -> Rule:
+    """A rule that a figure is `limit` at most in every part."""
+    return Rule(
+        name=name or column, check=check, expects=expects, remedy=remedy, severity=severity,
+        expectation="ExpectColumnValuesToBeBetween", arguments={"column": column, "max_value": limit},
+    )  # fmt: skip
+
+
+READABLE = none_of(
+    "damaged", name="readable", check="schema", expects="every file can be read to its end",
     remedy="materialize these days again: a damaged part is made anew",
 )  # fmt: skip
+COLUMNS = none_of(
+    "wrong_columns", name="columns", check="schema", expects="every file has the stage's columns, of their types",
+    remedy="materialize these days again with this version: what another one wrote is made anew",
+)  # fmt: skip
+SCHEMA: tuple[Rule, ...] = (READABLE, COLUMNS)
 """Holds for the parts of every stage."""
 
 
@@ -63,15 +90,16 @@ class PartSuite:
     @property
     def fingerprint(self) -> str:
         """Of the suite and its thresholds."""
-        return combine(self.version, *(f"{r.name} {r.expectation} {sorted(r.arguments.items())}" for r in self.rules))
+        rules = (f"{r.name} {r.expectation} {sorted(r.arguments.items())} {r.accepted}" for r in self.rules)
+        return combine(self.version, *rules)
 
     def expected(self, lake: Lake, part: Part) -> str | None:
         """The fingerprint that a part has when it has passed as it is now; None: there is none to check."""
-        own = lake.fingerprint(self.stage, part)
-        if own is None and not lake.exists(self.stage, part):
-            return None
         # A damaged file has no fingerprint, and must be looked at: no one else may say that it is damaged.
-        return combine(self.fingerprint, str(own), *(str(lake.fingerprint(stage, part)) for stage in self.inputs))
+        found = [lake.fingerprint(stage, part) for stage in (self.stage, *self.inputs)]
+        if not any(found) and not lake.exists(self.stage, part):
+            return None
+        return combine(self.fingerprint, *map(str, found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +120,7 @@ def check_parts(
 ) -> Checked:
     """Judge the parts of these days; those that `known` says passed with the fingerprint they have are left out."""
     started = time.perf_counter()
-    fingerprints = {part: suite.expected(lake, part) for part in parts_in(lake, [suite.stage], days)}
+    fingerprints = {part: suite.expected(lake, part) for part in parts_in(lake, [suite.stage, *suite.inputs], days)}
     present = {part: fingerprint for part, fingerprint in fingerprints.items() if fingerprint is not None}
     todo = {part: fingerprint for part, fingerprint in present.items() if known.get(part) != fingerprint}
     if not todo:
@@ -111,6 +139,34 @@ def check_parts(
 def about(part: Part) -> dict[str, object]:
     """The columns that name a part."""
     return {"tenant": part.tenant, "repository": part.repository, "day": part.day.isoformat()}
+
+
+def wrong_columns(
+    lake: Lake, part: Part, found: Measured, *, stage: str, schema: pa.Schema, optional: Iterable[str] = ()
+) -> bool:
+    """Compare a part's footer with what the stage writes; what cannot be trusted is not to be measured either.
+
+    `optional` are columns that parts of an earlier version do not have yet.
+    """
+    has = lake.schema(stage, part)
+    wrong: list[Row] = []
+    if has is not None:
+        there, wanted = dict(zip(has.names, has.types, strict=True)), dict(zip(schema.names, schema.types, strict=True))
+        missing = [name for name in wanted if name not in there and name not in set(optional)]
+        wrong += [{"column": name, "expected": str(wanted[name]), "found": "no such column"} for name in missing]
+        wrong += [
+            {"column": name, "expected": str(wanted.get(name, "no such column")), "found": str(kind)}
+            for name, kind in there.items()
+            if wanted.get(name) != kind
+        ]
+    found.figures["wrong_columns"] = int(found.figures.get("wrong_columns") or 0) + len(wrong)
+    found.add(COLUMNS.name, [about(part) | {"stage": stage} | dict(row) for row in wrong])
+    return bool(wrong)
+
+
+def share_beyond(count: int, of: int, *, most: int) -> float:
+    """Which share `count` is, once it is more than `most`: a few are never too large a share."""
+    return count / max(of, 1) if count > most else 0.0
 
 
 def _measure(lake: Lake, part: Part, suite: PartSuite) -> Measured:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
+from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -18,7 +19,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Threads,

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, model_validator
 
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retrieval import Retrieval
 from rag_pipeline.settings.sections import (
@@ -20,7 +21,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Section,

@@ -1,0 +1,5 @@
+"""Asset checks, a module per kind of stage. Checks wire: a room of `quality` judges, this reports to Dagster."""
+
+from rag_pipeline.defs.checks.lake_stages import chunks_checks, documents_checks, raw_checks
+
+__all__ = ["chunks_checks", "documents_checks", "raw_checks"]
