@@ -17,7 +17,13 @@ from rag_pipeline.defs.assets import (
     retrieval_evaluation_asset,
 )
 from rag_pipeline.defs.automation import drop_sensor, weekly_reconciliation
-from rag_pipeline.defs.checks import chunks_checks, documents_checks, raw_checks
+from rag_pipeline.defs.checks import (
+    chunks_checks,
+    documents_checks,
+    embeddings_checks,
+    knowledge_index_checks,
+    raw_checks,
+)
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
@@ -61,7 +67,13 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     return dg.Definitions(
         assets=assets,
-        asset_checks=[raw_checks(settings), documents_checks(settings), chunks_checks(settings)],
+        asset_checks=[
+            raw_checks(settings),
+            documents_checks(settings),
+            chunks_checks(settings),
+            embeddings_checks(settings),
+            knowledge_index_checks(settings),
+        ],
         jobs=[refresh, reconcile, build_space_job()],
         sensors=[drop_sensor(REFRESH_JOB)],
         schedules=[weekly_reconciliation(RECONCILE_JOB)],

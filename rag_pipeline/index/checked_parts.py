@@ -30,3 +30,16 @@ def record_passed(connection: Connection, passed: Mapping[Part, str], *, stage: 
             "fingerprints": list(passed.values()),
         },
     )  # fmt: skip
+
+
+def last_passed(connection: Connection, part: Part, *, stage: str) -> tuple[str, datetime] | None:
+    """With which fingerprint a part passed the checks of a stage, and when; None: it did not."""
+    values = {"stage": stage, "tenant": part.tenant, "repository": part.repository, "day": part.day}
+    row = connection.execute(queries("checks")["last_passed"], values).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def forget_passed(connection: Connection, part: Part, *, stage: str) -> None:
+    """A part that passed does so no more."""
+    values = {"stage": stage, "tenant": part.tenant, "repository": part.repository, "day": part.day}
+    connection.execute(queries("checks")["forget_passed"], values)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedding.stage import EmbeddingsReport, lake_stage
 from rag_pipeline.lake.derive import combine, is_fresh, is_partial
+from rag_pipeline.lake.schemas import embeddings_schema
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.lake.schemas import embeddings_schema
 from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, validate
 from rag_pipeline.quality.parts import SCHEMA, Measured, PartSuite, about, at_most, none_of, wrong_columns
 from rag_pipeline.settings import Settings
@@ -181,7 +181,8 @@ class _Vectors:
 
 def _digests(halves: NDArray[np.float16]) -> NDArray[np.uint64]:
     """A number per vector: equal for equal ones, and for others as good as never."""
-    return np.asarray(halves.view(np.uint16).astype(np.uint64) @ _factors(halves.shape[1]), dtype=np.uint64)
+    bits = (halves + np.float16(0)).view(np.uint16)  # -0 is 0
+    return np.asarray(bits.astype(np.uint64) @ _factors(halves.shape[1]), dtype=np.uint64)
 
 
 @cache
@@ -198,8 +199,8 @@ def _measure(lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float 
     if schema is None:
         # All of its texts were refused, or it was not embedded yet: then the index lacks it, and says so.
         return found
-    field = schema.field("embedding").type if "embedding" in schema.names else None
-    dimensions = field.list_size if pa.types.is_fixed_size_list(field) else space.dimensions
+    kind = schema.field("embedding").type if "embedding" in schema.names else pa.null()
+    dimensions = kind.list_size if pa.types.is_fixed_size_list(kind) else space.dimensions
     found.figures["wrong_dimensions"] = int(dimensions != space.dimensions)
     if wrong_columns(lake, part, found, stage=stage, schema=embeddings_schema(dimensions)):
         return found

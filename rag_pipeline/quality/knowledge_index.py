@@ -95,7 +95,10 @@ def inspect_index(
     recall = None
     if whole and space is not None:
         recall = graph_recall(
-            connection, space, settings=settings.retrieval, questions=quality.knowledge_index.recall_questions,
+            connection,
+            space,
+            settings=settings.retrieval,
+            questions=quality.knowledge_index.recall_questions,
             start=_start(now),
         )
         found["graph_recall"] = Offences(count=len(recall.worst), sample=[
@@ -114,7 +117,10 @@ def judge_index(inspection: Inspection, rules: Sequence[Rule]) -> Outcome:
     figures: dict[str, object] = {name: found.count for name, found in inspection.offences.items()}
     recall = inspection.recall.recall if inspection.recall else None
     # Not a number: no rule about it fails.
-    figures["orphan_vector_share"], figures["recall_at_10"] = _orphan_share(inspection), nan if recall is None else recall
+    figures["orphan_vector_share"], figures["recall_at_10"] = (
+        _orphan_share(inspection),
+        nan if recall is None else recall,
+    )
     return validate(
         pd.DataFrame([figures]), [rule for rule in rules if rule.name in inspection.offences],
         rows=inspection.sizes.rows if inspection.sizes else None,

@@ -8,7 +8,9 @@ from dataclasses import replace
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.quality.chunks import chunks_suite
 from rag_pipeline.quality.documents import documents_suite
+from rag_pipeline.quality.embeddings import embeddings_rules
 from rag_pipeline.quality.expectations import Rule
+from rag_pipeline.quality.knowledge_index import index_rules
 from rag_pipeline.quality.parts import PartSuite
 from rag_pipeline.quality.raw import raw_suite
 from rag_pipeline.quality.volume import volume_rules
@@ -42,6 +44,9 @@ def with_accepted(rules: Sequence[Rule], *, stage: str, accepted: Sequence[str])
 def rules_by_stage(settings: Settings) -> dict[str, Sequence[Rule]]:
     """Every rule that there is."""
     rules: dict[str, Sequence[Rule]] = {stage: suite.rules for stage, suite in part_suites(settings).items()}
+    own = {"embeddings": embeddings_rules(settings), "knowledge_index": index_rules(settings)}
+    accepted = settings.quality.accepted
+    rules |= {stage: with_accepted(found, stage=stage, accepted=accepted) for stage, found in own.items()}
     return rules | {stage: (*rules[stage], *raw_volume_rules(settings, stage)) for stage in RAW_STAGES}
 
 

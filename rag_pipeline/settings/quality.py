@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from rag_pipeline.settings.index_checks import EmbeddingChecks, IndexChecks
 from rag_pipeline.settings.sections import Section
 
 _RULE = re.compile(r"^[a-z_]+\.[a-z_]+$")
@@ -34,6 +35,9 @@ class Quality(Section):
     """Characters of a text that were lost in decoding."""
     max_small_chunk_share: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Chunks of one repository and day below `chunking.min_tokens`; short threads and files have no other."""
+
+    embeddings: EmbeddingChecks = EmbeddingChecks()
+    knowledge_index: IndexChecks = IndexChecks()
 
     @field_validator("accepted")
     @classmethod

@@ -11,3 +11,11 @@ FROM unnest(%(tenants)s::text[], %(repositories)s::text[], %(days)s::date[], %(f
 ORDER BY p.tenant_id, p.repository, p.day
 ON CONFLICT (stage, tenant_id, repository, day)
 DO UPDATE SET fingerprint = excluded.fingerprint, checked_at = excluded.checked_at;
+
+-- name: last_passed
+SELECT fingerprint, checked_at FROM rag.checked_parts
+WHERE stage = %(stage)s AND tenant_id = %(tenant)s AND repository = %(repository)s AND day = %(day)s;
+
+-- name: forget_passed
+DELETE FROM rag.checked_parts
+WHERE stage = %(stage)s AND tenant_id = %(tenant)s AND repository = %(repository)s AND day = %(day)s;

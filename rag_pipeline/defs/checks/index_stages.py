@@ -1,11 +1,11 @@
 """Checks of the stages that lie in the database: embeddings and the knowledge index."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 import dagster as dg
 
-from rag_pipeline.defs.checks.lake_stages import days_to_check, selected
+from rag_pipeline.defs.checks.lake_stages import days_to_check, only_selected
 from rag_pipeline.defs.checks.results import check_results, check_specs
 from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.resources import Pipeline
@@ -23,6 +23,7 @@ from rag_pipeline.settings import Settings
 _INDEX = "knowledge_index"
 _WHOLE = Part(tenant="", repository="", day=date.min)
 """Under which the whole index stands among the parts that passed."""
+_NOTHING = Outcome(findings=(), rows=0, seconds=0.0)
 
 
 def embeddings_checks(settings: Settings) -> dg.AssetChecksDefinition:
@@ -37,23 +38,21 @@ def embeddings_checks(settings: Settings) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[dg.AssetCheckResult]:
         days, report = days_to_check(context), pipeline.reports.get("embeddings")
-        outcomes: list[Outcome] = []
+        outcomes = [_NOTHING]
         about: dict[str, object] = {}
         with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
             space = serving_space(connection, pipeline.models)
             if space is not None:
                 suite = embeddings_suite(space, rules, pipeline.settings.quality.embeddings)
                 known = {} if report is None else passed_parts(connection, days, stage=suite.stage)
-                checked = check_parts(
-                    pipeline.lake(), days, suite, known=known, progress=pipeline.progress(context)
-                )
+                checked = check_parts(pipeline.lake(), days, suite, known=known, progress=pipeline.progress(context))
                 record_passed(connection, checked.passed, stage=suite.stage, now=pipeline.clock())
                 outcomes.append(checked.outcome)
                 about = {"parts_checked": checked.parts, "parts_that_passed_before": checked.unchanged}
         if isinstance(report, EmbeddingsReport):
             outcomes.append(check_reuse(report, rules))
             about |= {"embedded": report.embedded, "reused": report.reused}
-        yield from selected(context, check_results("embeddings", rules, outcomes, about=about))
+        yield from only_selected(context, check_results("embeddings", rules, outcomes, about=about))
 
     return check
 
@@ -72,15 +71,14 @@ def knowledge_index_checks(settings: Settings) -> dg.AssetChecksDefinition:
     def check(
         context: dg.AssetCheckExecutionContext, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[dg.AssetCheckResult]:
-        outcomes, about = [], {}
+        outcomes = [_NOTHING]
         with stage_errors(context), pipeline.stage("checks"):
-            since = _unchanged_since(pipeline)
+            inspection, since = None, _unchanged_since(pipeline)
             if since is None:
                 inspection, outcome = _inspect(context, pipeline, rules)
-                outcomes, about = [outcome], _looked_at(inspection)
-            else:
-                about = {"unchanged_since": f"{since:%Y-%m-%d %H:%M} UTC"}
-        yield from selected(context, check_results(_INDEX, rules, outcomes, about=about))
+                outcomes.append(outcome)
+            about = _looked_at(inspection) if inspection else {"unchanged_since": f"{since:%Y-%m-%d %H:%M} UTC"}
+        yield from only_selected(context, check_results(_INDEX, rules, outcomes, about=about))
 
     return check
 
@@ -102,7 +100,7 @@ def _unchanged_since(pipeline: Pipeline) -> datetime | None:
 
 
 def _inspect(
-    context: dg.AssetCheckExecutionContext, pipeline: Pipeline, rules: tuple[Rule, ...]
+    context: dg.AssetCheckExecutionContext, pipeline: Pipeline, rules: Sequence[Rule]
 ) -> tuple[Inspection, Outcome]:
     now = pipeline.clock()
     with pipeline.connection() as connection:

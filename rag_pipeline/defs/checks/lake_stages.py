@@ -44,7 +44,7 @@ def raw_checks(settings: Settings) -> dg.AssetChecksDefinition:
                 parts = _check(context, pipeline, connection, suites[stage], days, afresh=afresh)
                 volume = _check_volume(pipeline, connection, stage, days, afresh=afresh)
             results = check_results(stage, rules[stage], [parts.outcome, volume.outcome], about=_about(days, parts))
-            yield from _selected(context, results)
+            yield from only_selected(context, results)
 
     return check
 
@@ -89,7 +89,7 @@ def _stage_checks(suite: PartSuite, description: str) -> dg.AssetChecksDefinitio
         with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
             checked = _check(context, pipeline, connection, suite, days, afresh=afresh)
         results = check_results(suite.stage, suite.rules, [checked.outcome], about=_about(days, checked))
-        yield from _selected(context, results)
+        yield from only_selected(context, results)
 
     return check
 
@@ -128,8 +128,9 @@ def _about(days: DayRange, checked: Checked) -> Mapping[str, object]:
     }
 
 
-def _selected(
+def only_selected(
     context: dg.AssetCheckExecutionContext, results: Iterator[dg.AssetCheckResult]
 ) -> Iterator[dg.AssetCheckResult]:
+    """The results that were asked for."""
     wanted = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
     yield from (result for result in results if (result.asset_key, result.check_name) in wanted)
