@@ -97,3 +97,12 @@ def test_what_settings_allow_is_no_secret(tmp_path):
     lake = store(tmp_path, "documents", [leaky])
     assert list(failed(lake, SUITE)) == ["no_secrets"]
     assert failed(lake, allowed) == {}
+
+
+def test_beyond_a_budget_the_quick_detectors_still_find_what_they_know(tmp_path):
+    hurried = documents_suite(settings(quality={"secrets_chars": 0}))
+    prefixed = replace(documents("note.md")[0], text=f"token = {TOKEN}")
+    lake = store(tmp_path, "documents", [GOOD, prefixed])
+    assert list(failed(lake, hurried)) == ["no_secrets"]
+    store(lake, "documents", documents())
+    assert failed(lake, hurried) == {}
