@@ -200,20 +200,21 @@ class _Reading:
     def _document(self, chunks: Sequence[_Chunk], text: str) -> None:
         """What can be told of all chunks of a document together."""
         occurrences: Counter[str] = Counter()
+        document = UUID(bytes=chunks[0].document)
         ordered = sorted(chunks, key=lambda chunk: chunk.position)
         for place, chunk in enumerate(ordered):
             if chunk.position != place:
                 self._note("positions", "out_of_order", chunk, expected=place)
             if text[chunk.start : chunk.end] != chunk.text:
                 self._note("spans", "wrong_spans", chunk, start_char=chunk.start, end_char=chunk.end)
-            if chunk_id(UUID(bytes=chunk.document), chunk.text, occurrences[chunk.text]).bytes != chunk.id:
+            if chunk_id(document, chunk.text, occurrences[chunk.text]).bytes != chunk.id:
                 self._note("ids_follow_text", "misnamed", chunk, wrong="chunk_id")
             occurrences[chunk.text] += 1
         for start, end in _gaps([(chunk.start, chunk.end) for chunk in chunks], len(text)):
             left = text[start:end]
             if not left.isspace():
                 self.counts["uncovered"] += len("".join(left.split()))
-                row = {"document_id": str(UUID(bytes=chunks[0].document)), "start_char": start, "text": left.strip()}
+                row = {"document_id": str(document), "start_char": start, "text": left.strip()}
                 self._found.add("covered", [about(self._part) | row])
 
 

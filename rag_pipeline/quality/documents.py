@@ -11,6 +11,10 @@ import pyarrow as pa
 
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
+from rag_pipeline.documents.redaction.addresses import find_in_urls
+from rag_pipeline.documents.redaction.assignments import find_assignments
+from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
+from rag_pipeline.documents.redaction.prefixes import find_prefixed
 from rag_pipeline.documents.stage import STAGE
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.schemas import DOCUMENTS
@@ -59,7 +63,7 @@ def documents_suite(settings: Settings) -> PartSuite:
         return found
 
     detects = (REDACTION_VERSION, engine_version(), settings_fingerprint(settings.redaction))
-    counts = (str(limits.max_empty_documents), str(limits.max_replaced_share))
+    counts = (str(limits.max_empty_documents), str(limits.max_replaced_share), str(limits.secrets_chars))
     return PartSuite(stage=STAGE, rules=_rules(settings), measure=measure, version=combine(_VERSION, *detects, *counts))
 
 
@@ -117,7 +121,7 @@ def _rules(settings: Settings) -> tuple[Rule, ...]:
         ),
         none_of(
             "with_secrets", name="no_secrets", check="no_secrets",
-            expects="the detector finds no secret in any text that it has redacted",
+            expects="the detector of secrets finds none in the texts that it has redacted",
             remedy=(
                 "delete the file and materialize these days again; list values that are none in redaction.allowed. "
                 "Whatever was real must be revoked where it is used"
@@ -134,6 +138,7 @@ class _Reading:
         self._part = part
         self._found = found
         self._seen: set[bytes] = set()
+        self._read = 0
         self.living = 0
         self.empty = 0
         self.counts: dict[str, int] = dict.fromkeys(
@@ -168,7 +173,7 @@ class _Reading:
             self._note("tenant_and_repository", "elsewhere", document, belongs_to=where)
 
     def _text(self, document: Mapping[str, Any]) -> None:
-        text = document["text"] or ""
+        text, limits = document["text"] or "", self._settings.quality
         self.living += 1
         if not text.strip():
             if _LEFT_OUT not in (document["metadata"] or ""):
@@ -181,7 +186,7 @@ class _Reading:
         if plain_text(text) != text:
             self._note("clean_text", "unclean", document, around=_first_difference(text))
         lost = text.count(_REPLACEMENT)
-        if lost > self._settings.quality.max_replaced_share * len(text):
+        if lost > limits.max_replaced_share * len(text):
             self._note("decoded", "damaged_texts", document, lost=lost, characters=len(text))
         language, markup = document["language"], document["markup"]
         if markup not in _MARKUPS or (language is not None and not _LANGUAGE.fullmatch(language)):
@@ -189,6 +194,9 @@ class _Reading:
         lines = document["source_lines"]
         if lines and (lines[0] < 1 or any(b < a for a, b in pairwise(lines))):
             self._note("source_lines", "unordered_lines", document, lines=lines[:20])
+        self._read += len(text)
+        if self._read > limits.secrets_chars and not _looks_secret(text):
+            return
         for kind, line in _secrets(text, code=markup == "code", settings=self._settings.redaction):
             # Where it stands and of what kind it is, never what it is.
             self._note("no_secrets", "with_secrets", document, kind=kind, line_of_text=line)
@@ -206,6 +214,12 @@ def _first_difference(text: str) -> str:
     pairs = zip(text, clean, strict=False)
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(text), len(clean)))
     return f"character {place}: {text[max(0, place - 10) : place + 10]!r}"
+
+
+def _looks_secret(text: str) -> bool:
+    """Whether the quick detectors find something, which all of them then have to judge."""
+    quick = (find_key_blocks(text), find_prefixed(text), find_in_urls(text), find_assignments(text, text.lower()))
+    return any(True for found in quick for _ in found)
 
 
 def _secrets(text: str, *, code: bool, settings: Redaction) -> Iterator[tuple[str, int]]:

@@ -31,6 +31,9 @@ class Quality(Section):
     max_empty_documents: int = Field(default=5, ge=0)
     max_empty_share: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Documents without a word, of one repository and day: more than the number and a larger share than this block."""
+    secrets_chars: int = Field(default=2_000_000, ge=0)
+    """Characters of a repository's day in which secrets are searched again with every detector; in what is more than
+    that only with those that are quick."""
     max_replaced_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Characters of a text that were lost in decoding."""
     max_small_chunk_share: Annotated[float, Field(ge=0, le=1)] = 0.9

@@ -99,7 +99,7 @@ def test_documents_with_a_secret_are_not_cut_until_they_are_mended(installation,
     assert installation.documents() == {}
     reason = reason_of(result)
     assert isinstance(reason, CheckFailed)
-    assert "documents.no_secrets failed: expected that the detector finds no secret" in str(reason)
+    assert "documents.no_secrets failed: expected that the detector of secrets finds none" in str(reason)
     assert "redaction.allowed" in str(reason)
     assert TOKEN not in str([e.metadata for e in evaluations(result).values()])
     assert "handbook:guide.md" in failed.metadata["sample_of_no_secrets"].value
