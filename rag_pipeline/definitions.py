@@ -36,9 +36,17 @@ from rag_pipeline.defs.automation import (
     weekly_reconciliation,
 )
 from rag_pipeline.defs.catalog import catalogued
+from rag_pipeline.defs.checks import (
+    chunks_checks,
+    documents_checks,
+    embeddings_checks,
+    knowledge_index_checks,
+    raw_checks,
+)
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.quality.suites import require_known, rules_by_stage
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
 from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
@@ -57,6 +65,7 @@ MAINTAIN_JOB = "maintain"
 def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
     """All definitions of one code location; `pipeline` overrides what assets get from outside (tests, the CLI)."""
     require_valid(settings)
+    require_known(settings.quality.accepted, rules_by_stage(settings))
     daily = daily_partitions(settings)
     assets = [
         raw_git_assets(daily),
@@ -95,7 +104,14 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     )
     return dg.Definitions(
         assets=catalogued(assets, settings),
-        asset_checks=[freshness_check(settings)],
+        asset_checks=[
+            raw_checks(settings),
+            documents_checks(settings),
+            chunks_checks(settings),
+            embeddings_checks(settings),
+            knowledge_index_checks(settings),
+            freshness_check(settings),
+        ],
         jobs=[refresh, reconcile, maintain, report, build_space_job()],
         sensors=[
             drop_sensor(REFRESH_JOB),

@@ -43,6 +43,10 @@ class DeliveryFailed(RagPipelineError):
     """An alert did not get through; it is sent again later."""
 
 
+class CheckFailed(UserError):
+    """Data did not pass a check that blocks what comes after; the message says which, what was observed, what to do."""
+
+
 class TooManyFailures(RagPipelineError):
     """More items failed than the configured threshold allows; the run must not look healthy."""
 

@@ -13,7 +13,7 @@ from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.dagster_storage import ready_storage
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.embedded import database_url
-from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
+from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
@@ -262,6 +262,13 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
 
 def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
     """The error of ours behind a failed run, or Dagster's own words."""
+    blocked = [
+        evaluation.description
+        for evaluation in result.get_asset_check_evaluations()
+        if evaluation.blocking and not evaluation.passed and evaluation.severity.value == "ERROR"
+    ]
+    if blocked:
+        return CheckFailed(" · ".join(str(description) for description in blocked))
     failures = [event for event in result.all_events if event.is_step_failure]
     if failures:
         data = failures[0].step_failure_data

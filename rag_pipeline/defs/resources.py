@@ -70,7 +70,9 @@ class Pipeline:
         """The lake."""
         return Lake(self.settings.lake_url)
 
-    def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
+    def progress(
+        self, context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext
+    ) -> Progress:
         """Where a stage reports to; it says something even while the stage does not, until the stage ends."""
         if self.watch is not None:
             return self.watch

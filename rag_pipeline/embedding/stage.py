@@ -53,6 +53,8 @@ class EmbeddingsReport:
 
     parts: int = 0
     fresh: int = 0
+    known_parts: int = 0
+    """Of those that were not fresh, parts that had all their vectors before they changed."""
     chunks: int = 0
     """Chunks of the parts that were not fresh."""
     skipped: int = 0
@@ -137,6 +139,7 @@ def _stale(
             report.fresh += 1
             report.fingerprints[part] = expected
         else:
+            report.known_parts += stored.fingerprint(part) is not None
             yield part, expected
 
 

@@ -111,10 +111,28 @@ class Lake:
         names = self._names(self._folder(stage, tenant, repository))
         return sorted(date.fromisoformat(match[1]) for name in names if (match := _DAY_FILE.match(name)))
 
+    def exists(self, stage: str, part: Part) -> bool:
+        """Whether there is a file, damaged or not."""
+        return bool(self._fs.exists(self.path(stage, part)))
+
     def fingerprint(self, stage: str, part: Part) -> str | None:
         """The fingerprint a part was written with; None when there is no such file or it cannot be read."""
         tags = self.tags(stage, part)
         return tags.get("fingerprint") if tags else None
+
+    def schema(self, stage: str, part: Part) -> pa.Schema | None:
+        """The columns of a part, from its footer; None when there is no such file.
+
+        Raises:
+            PermanentError: the file is damaged.
+        """
+        try:
+            with self._open(self.path(stage, part)) as file:
+                return pq.ParquetFile(file).schema_arrow
+        except FileNotFoundError:
+            return None
+        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+            raise _damaged(self.path(stage, part), stage, part, error) from error
 
     def tags(self, stage: str, part: Part) -> dict[str, str] | None:
         """All that was noted with a part, `rows` included; None when there is no such file or it cannot be read."""
@@ -145,7 +163,7 @@ class Lake:
         except FileNotFoundError:
             return
         except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-            raise PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again") from error
+            raise _damaged(path, stage, part, error) from error
 
     @contextlib.contextmanager
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
@@ -241,6 +259,10 @@ class Lake:
 
     def _open(self, path: str) -> Any:
         return Path(path).open("rb") if self._local else self._fs.open(path, "rb")
+
+
+def _damaged(path: str, stage: str, part: Part, error: Exception) -> PermanentError:
+    return PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again")
 
 
 def _new_file(path: Path) -> Any:

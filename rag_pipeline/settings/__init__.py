@@ -11,6 +11,7 @@ from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
 from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
+from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
 from rag_pipeline.settings.retention import Retention
@@ -24,7 +25,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Threads,

@@ -19,6 +19,7 @@ from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.maintenance import Maintenance
 from rag_pipeline.settings.pools import Pools
 from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.quarantine import Quarantine
 from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
@@ -32,7 +33,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Section,

@@ -298,12 +298,3 @@ class Embedding(Section):
     @classmethod
     def _key_is_named(cls, name: str) -> str:
         return variable_name(name)
-
-
-class Quality(Section):
-    """When a run must not look healthy."""
-
-    max_failures: int = Field(default=50, ge=0)
-    """A run fails when more items than this and a larger share than `max_failure_share` failed."""
-    max_failure_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """A run fails when more items than `max_failures` and a larger share than this failed."""

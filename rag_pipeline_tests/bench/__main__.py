@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rag_pipeline.cli.console import err
 from rag_pipeline.errors import ConfigError
+from rag_pipeline_tests.bench.checks import bench_checks
 from rag_pipeline_tests.bench.chunkers import bench_chunkers
 from rag_pipeline_tests.bench.cutting import bench_cutting
 from rag_pipeline_tests.bench.edits import bench_edits
@@ -31,7 +32,10 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "edits": bench_edits,
     "chunkers": bench_chunkers,
     "search": bench_search,
+    "checks": bench_checks,
 }
+_SIZED = ("search", "checks")
+"""Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,14 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--start-date", type=date.fromisoformat, help="first partition; default: the first commit's day"
     )
     parser.add_argument(
-        "--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but search"
+        "--only",
+        default="",
+        help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but {', '.join(_SIZED)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`")
-    parser.add_argument("--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search`")
+    parser.add_argument(
+        "--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search` and `checks`"
+    )
     options = parser.parse_args(arguments)
-    everything = [name for name in BENCHMARKS if name != "search" and (options.data or name != "chunkers")]
+    everything = [name for name in BENCHMARKS if name not in _SIZED and (options.data or name != "chunkers")]
     chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
     if unknown := set(chosen) - set(BENCHMARKS):
         parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
@@ -57,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     err.print(", ".join(f"{name} {value}" for name, value in report.settings.items()))
     try:
         for name in chosen:
-            more = {"chunkers": {"data": options.data}, "search": {"chunks": options.chunks}}.get(name, {})
+            sized = {name: {"chunks": options.chunks} for name in _SIZED}
+            more = {"chunkers": {"data": options.data}, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)
