@@ -6,7 +6,8 @@ the first picture is drawn.
 
 from rag_pipeline.reporting.files import Written, write_report
 from rag_pipeline.reporting.gather import gather
-from rag_pipeline.reporting.page import fragment, page
+from rag_pipeline.reporting.markdown import markdown
+from rag_pipeline.reporting.page import page
 from rag_pipeline.reporting.picture import picture
 from rag_pipeline.reporting.summary import Report, Reuse, Summary, summarise
 
@@ -15,8 +16,8 @@ __all__ = [
     "Reuse",
     "Summary",
     "Written",
-    "fragment",
     "gather",
+    "markdown",
     "page",
     "picture",
     "summarise",

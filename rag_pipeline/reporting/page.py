@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 
 from rag_pipeline.reporting import words
-from rag_pipeline.reporting.sections import SECTIONS
+from rag_pipeline.reporting.sections import SECTIONS, Block, Cell, Chart, Table, shown_cell
 from rag_pipeline.reporting.style import STYLE
 from rag_pipeline.reporting.summary import Report, Summary, summarise
 
-_CHART = re.compile("<figure>.*?</figure>", re.DOTALL)
+_LONG = 48  # characters of a cell that is better broken into lines
 TITLE = "What the knowledge index holds"
 
 
@@ -19,7 +18,9 @@ def page(report: Report) -> str:
     """The whole page."""
     summary = summarise(report)
     sections = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>{body(report, summary)}</section>'
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>'
+        f"{''.join(map(_html, body(report, summary)))}</section>"
+        ""
         for name, title, body in SECTIONS
     )
     links = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in SECTIONS)
@@ -34,13 +35,6 @@ def page(report: Report) -> str:
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header><main>{_cards(summary)}{sections}</main>'
         "</body></html>\n"
     )
-
-
-def fragment(report: Report) -> str:
-    """The sections without charts, as plain HTML that also a strict sanitiser leaves whole."""
-    summary = summarise(report)
-    whole = "".join(f"<h3>{escape(title)}</h3>{body(report, summary)}" for _, title, body in SECTIONS)
-    return _CHART.sub("", whole)
 
 
 def _cards(summary: Summary) -> str:
@@ -73,3 +67,42 @@ def key_numbers(summary: Summary) -> Sequence[tuple[str, str, str, bool]]:
         ("Cost this month", words.money(s.cost_usd), "all tenants and models", False),
         ("Storage", words.bytes_of(s.database_bytes), f"and {words.bytes_of(s.lake_bytes)} in the lake", False),
     ]  # fmt: skip
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Chart():
+            return block.svg
+        case Table():
+            return _table(block)
+        case _:
+            # Marks of code are ours; the words between them may come from data.
+            pieces = [escape(piece) for piece in block.split("`")]
+            return "<p>" + "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces)) + "</p>"
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return ""
+    head = "".join(
+        f'<th scope="col"{_side(n, table.numeric)}>{escape(text)}</th>' for n, text in enumerate(table.headers)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{_side(n, table.numeric, c)}>{escape(shown_cell(c))}</td>" for n, c in enumerate(row))
+        + "</tr>"
+        for row in table.shown
+    )
+    hidden = len(table.rows) - len(table.shown)
+    more = f'<p class="more">{hidden:,} more are not shown.</p>' if hidden else ""
+    caption = escape(table.caption)
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{caption}"><table>'
+        f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
+    )
+
+
+def _side(column: int, numeric: Sequence[int], cell: Cell = None) -> str:
+    if column in numeric:
+        return ' class="n"'
+    return ' class="long"' if isinstance(cell, str) and len(cell) > _LONG else ""

@@ -1,11 +1,11 @@
-"""The sections of the page: each says in a sentence what there is to know, then shows it."""
+"""The sections of the report: each says in a sentence what there is to know, then shows it. How is not decided here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from html import escape
-from typing import Final
+from typing import Final, TypeAlias
 
 from rag_pipeline.reporting import words
 from rag_pipeline.reporting.charts import columns, lines
@@ -21,34 +21,41 @@ from rag_pipeline.reporting.summary import (
 )  # fmt: skip
 
 _SHOWN = 40  # rows of one table
-_LONG = 48  # characters of a cell that is better broken into lines
 _LATE = timedelta(days=2)
 
-Cell = str | int | float | None
+Cell: TypeAlias = str | int | float | None
 
 
-def table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, numeric: Sequence[int] = ()) -> str:
-    """An HTML table; every cell is escaped, `numeric` columns stand to the right. Long tables are cut, and say so."""
-    if not rows:
-        return ""
-    head = "".join(f'<th scope="col"{_side(n, numeric)}>{escape(text)}</th>' for n, text in enumerate(headers))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{_side(n, numeric, cell)}>{escape(_text(cell))}</td>" for n, cell in enumerate(row))
-        + "</tr>"
-        for row in rows[:_SHOWN]
-    )
-    more = f'<p class="more">{len(rows) - _SHOWN:,} more are not shown.</p>' if len(rows) > _SHOWN else ""
-    return (
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under headers; `numeric` columns stand to the right."""
+
+    caption: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numeric: Sequence[int] = ()
+
+    @property
+    def shown(self) -> Sequence[Sequence[Cell]]:
+        """The rows that are shown; the rest is only counted."""
+        return self.rows[:_SHOWN]
 
 
-def _corpus(report: Report, summary: Summary) -> str:
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart as SVG; empty when there is nothing to draw."""
+
+    svg: str
+
+
+Block: TypeAlias = str | Table | Chart
+"""A sentence, in which backticks mark code; rows; or a picture of them."""
+
+
+def _corpus(report: Report, summary: Summary) -> list[Block]:
     held = present(report.facts.sizes)
     if not held:
-        return _said("Nothing is indexed yet: materialize the refresh job, or run `rag-pipeline up`.")
+        return ["Nothing is indexed yet: materialize the refresh job, or run `rag-pipeline up`."]
     largest = held[0]
     share = largest.chunks / summary.chunks if summary.chunks else 0.0
     rows = [
@@ -58,23 +65,24 @@ def _corpus(report: Report, summary: Summary) -> str:
     ]  # fmt: skip
     said = f"The largest part is {largest.source_type} of {largest.repository}: {words.share(share)} of all chunks."
     headers = ("tenant", "repository", "source type", "documents", "chunks", "tokens", "share of chunks")
-    return _said(said) + table("What the index holds, by source", headers, rows, numeric=(3, 4, 5, 6))
+    shown = Table(caption="What the index holds, by source", headers=headers, rows=rows, numeric=(3, 4, 5, 6))
+    return [said, shown]
 
 
-def _growth(report: Report, _: Summary) -> str:
+def _growth(report: Report, _: Summary) -> list[Block]:
     points = growth(report.facts.sizes, first=report.first, last=report.made_at.date())
     if not points:
-        return _said("No size is on record yet: the first run that writes to the index begins the record.")
+        return ["No size is on record yet: the first run that writes to the index begins the record."]
     first, last = points[0], points[-1]
     said = f"{last.chunks - first.chunks:+,} chunks and {last.documents - first.documents:+,} documents"
     drawn = lines("Chunks in the index", {"chunks": [(p.day, p.chunks) for p in points]}, whole=True)
-    return _said(f"{said} since {first.day}.") + drawn
+    return [f"{said} since {first.day}.", Chart(drawn)]
 
 
-def _freshness(report: Report, _: Summary) -> str:
+def _freshness(report: Report, _: Summary) -> list[Block]:
     rows = report.facts.freshness
     if not rows:
-        return _said("No source was measured yet: the next refresh, or the freshness sensor, does that.")
+        return ["No source was measured yet: the next refresh, or the freshness sensor, does that."]
     late = sum(row.complete_until is None or report.made_at - row.complete_until > _LATE for row in rows)
     said = f"{late:,} of {len(rows):,} sources lack something older than two days." if late else (
         "Every source is complete up to the last two days."
@@ -89,13 +97,14 @@ def _freshness(report: Report, _: Summary) -> str:
         "tenant", "repository", "source", "last item seen", "last asked", "last indexed", "complete until", "lag",
         "failures",
     )  # fmt: skip
-    return _said(said) + table("How fresh each source is (UTC), the stalest first", headers, shown, numeric=(7, 8))
+    caption = "How fresh each source is (UTC), the stalest first"
+    return [said, Table(caption=caption, headers=headers, rows=shown, numeric=(7, 8))]
 
 
-def _quality(report: Report, _: Summary) -> str:
+def _quality(report: Report, _: Summary) -> list[Block]:
     found = quality_lines(report.facts.quality)
     if not found:
-        return _said("No evaluation is on record: materialize retrieval_evaluation, or run `rag-pipeline eval`.")
+        return ["No evaluation is on record: materialize retrieval_evaluation, or run `rag-pipeline eval`."]
     drawn, rows = [], []
     for (tenant, dataset), points in found.items():
         legs = {leg: None for point in points for leg in point.metrics}
@@ -118,24 +127,23 @@ def _quality(report: Report, _: Summary) -> str:
         "No label set is answered worse than the time before."
     )  # fmt: skip
     headers = ("tenant", "labels", "evaluated (UTC)", "embedding space", "questions", MEASURE, "change")
-    newest = table("The newest evaluation of each set of labels", headers, rows, numeric=(4, 5, 6))
-    return _said(said) + "".join(drawn) + newest
+    caption = "The newest evaluation of each set of labels"
+    return [said, *map(Chart, drawn), Table(caption=caption, headers=headers, rows=rows, numeric=(4, 5, 6))]
 
 
-def _cost(report: Report, summary: Summary) -> str:
+def _cost(report: Report, summary: Summary) -> list[Block]:
     points = [(r.at.date(), share) for r in report.reuse if (share := r.share) is not None]
-    parts = []
+    parts: list[Block] = []
     if points:
         texts = sum(r.embedded + r.reused for r in report.reuse)
-        parts.append(
-            _said(f"{words.share(summary.reuse_share)} of {texts:,} texts had a vector and were not embedded.")
-        )
-        parts.append(lines("Share of texts that had a vector, by run", {"reused": points}, show=_percent, top=1.0))
+        parts.append(f"{words.share(summary.reuse_share)} of {texts:,} texts had a vector and were not embedded.")
+        drawn = lines("Share of texts that had a vector, by run", {"reused": points}, show=_percent, top=1.0)
+        parts.append(Chart(drawn))
     else:
-        parts.append(_said("No run has embedded anything since then."))
+        parts.append("No run has embedded anything since then.")
     by_day = cost_by_day(report)
     if not by_day:
-        return "".join([*parts, _said("Nothing that costs money was used: no usage is on record.")])
+        return [*parts, "Nothing that costs money was used: no usage is on record."]
     totals: dict[tuple[str, str, str, str, str], list[float]] = {}
     for row in report.facts.usage:
         key = (f"{row.day:%Y-%m}", row.tenant, row.purpose, row.provider, row.model)
@@ -147,24 +155,24 @@ def _cost(report: Report, summary: Summary) -> str:
         for key, sums in sorted(totals.items(), reverse=True)
     ]
     headers = ("month", "tenant", "purpose", "provider", "model", "requests", "tokens", "cost")
-    parts.append(columns("Cost by day, US dollars", by_day, show=words.money))
-    parts.append(table("What was asked of models, by month", headers, rows, numeric=(5, 6, 7)))
-    return "".join(parts)
+    parts.append(Chart(columns("Cost by day, US dollars", by_day, show=words.money)))
+    caption = "What was asked of models, by month"
+    return [*parts, Table(caption=caption, headers=headers, rows=rows, numeric=(5, 6, 7))]
 
 
-def _failures(report: Report, summary: Summary) -> str:
+def _failures(report: Report, summary: Summary) -> list[Block]:
     if not report.facts.failures:
-        return _said("Nothing waits in quarantine.")
+        return ["Nothing waits in quarantine."]
     rows = [
         (r.tenant, r.repository, r.stage, r.items, words.moment(r.oldest), r.attempts, r.reason[:200])
         for r in report.facts.failures
     ]
     headers = ("tenant", "repository", "stage", "items", "oldest (UTC)", "attempts", "reason of the last")
     said = f"{summary.failures:,} items could not be processed; every run of their day tries them again."
-    return _said(said) + table("Quarantined items", headers, rows, numeric=(3, 5))
+    return [said, Table(caption="Quarantined items", headers=headers, rows=rows, numeric=(3, 5))]
 
 
-def _storage(report: Report, summary: Summary) -> str:
+def _storage(report: Report, summary: Summary) -> list[Block]:
     facts = report.facts
     spaces = [
         (s.space_id, s.status, f"{s.provider} {s.model}", s.dimensions, words.number(s.vectors),
@@ -180,17 +188,17 @@ def _storage(report: Report, summary: Summary) -> str:
     said = (
         f"The database takes {words.bytes_of(summary.database_bytes)}, the lake {words.bytes_of(summary.lake_bytes)}."
     )
-    return "".join((
-        _said(said),
-        table("Embedding spaces",
-              ("space", "status", "model", "dimensions", "vectors (estimate)", "size", "active since"), spaces,
-              numeric=(0, 3, 4, 5)),
-        table("Tables of schema rag", ("table", "rows (estimate)", "table", "indexes"), tables, numeric=(1, 2, 3)),
-        table("The lake", ("stage", "files", "size"), lake, numeric=(1, 2)),
-    ))  # fmt: skip
+    about_space = ("space", "status", "model", "dimensions", "vectors (estimate)", "size", "active since")
+    about_table = ("table", "rows (estimate)", "table", "indexes")
+    return [
+        said,
+        Table(caption="Embedding spaces", headers=about_space, rows=spaces, numeric=(0, 3, 4, 5)),
+        Table(caption="Tables of schema rag", headers=about_table, rows=tables, numeric=(1, 2, 3)),
+        Table(caption="The lake", headers=("stage", "files", "size"), rows=lake, numeric=(1, 2)),
+    ]
 
 
-SECTIONS: Final[Sequence[tuple[str, str, Callable[[Report, Summary], str]]]] = (
+SECTIONS: Final[Sequence[tuple[str, str, Callable[[Report, Summary], list[Block]]]]] = (
     ("corpus", "Corpus by source", _corpus),
     ("growth", "Growth", _growth),
     ("freshness", "Freshness", _freshness),
@@ -202,21 +210,10 @@ SECTIONS: Final[Sequence[tuple[str, str, Callable[[Report, Summary], str]]]] = (
 """(anchor, title, body) in the order of the page."""
 
 
-def _said(text: str) -> str:
-    # Marks of code are ours; the words between them may come from data.
-    pieces = [escape(piece) for piece in text.split("`")]
-    return "<p>" + "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces)) + "</p>"
+def shown_cell(cell: Cell) -> str:
+    """A cell as text."""
+    return "–" if cell is None else words.number(cell) if isinstance(cell, int | float) else cell
 
 
 def _percent(value: float) -> str:
     return f"{100 * value:.0f} %"
-
-
-def _text(cell: Cell) -> str:
-    return "–" if cell is None else words.number(cell) if isinstance(cell, int | float) else cell
-
-
-def _side(column: int, numeric: Sequence[int], cell: Cell = None) -> str:
-    if column in numeric:
-        return ' class="n"'
-    return ' class="long"' if isinstance(cell, str) and len(cell) > _LONG else ""

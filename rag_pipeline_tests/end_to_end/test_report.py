@@ -54,7 +54,8 @@ def test_runs_make_numbers_and_a_page(installation, repository):
     assert found["chunks"] >= 4 and found["tokens"] > 4 and found["lake_bytes"] > 0
     assert 0 < found["reused_share"] < 1
     assert found["overview"].startswith("![overview](data:image/png;base64,")
-    assert "<table>" in found["report"] and "<svg" not in found["report"] and "acme/project" in found["report"]
+    assert "| acme/project | docs |" in found["report"]
+    assert found["html"]["html"] == Path(found["page"]).read_text()
     page = Path(found["page"]).read_text()
     assert "acme/project" in page and 'aria-label="Chunks in the index.' in page
     assert found["page"] == str(installation.home / "reports" / "pipeline_report.html")

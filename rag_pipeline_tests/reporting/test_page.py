@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_pipeline.reporting import Report, fragment, page, picture, write_report
+from rag_pipeline.reporting import Report, markdown, page, picture, write_report
 from rag_pipeline.reporting.style import STYLE
 from rag_pipeline_tests.reporting.reports import NOW, empty_report, full_report, quality, size
 
@@ -66,9 +66,6 @@ def test_names_from_data_are_shown_and_never_run(name):
     assert not soup.find_all(["script", "img", "b", "style"])[1:], "the page's own style is the only one"
     assert name in [cell.get_text() for cell in soup.find_all("td")]
     Strict().feed(text)
-    inline = BeautifulSoup(fragment(full_report(name)), "html.parser")
-    assert name in [cell.get_text() for cell in inline.find_all("td")]
-    assert not inline.find_all(["script", "img", "svg", "figure", "style"])
 
 
 @settings(max_examples=25, deadline=None)
@@ -120,6 +117,27 @@ def contrast(one: str, other: str) -> float:
 
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+@given(st.one_of(st.just(HOSTILE), st.text(alphabet="ab |\\`*_[]()<>&!~#:/.\n", min_size=1, max_size=30)))
+@settings(max_examples=60, deadline=None)
+def test_no_name_is_a_mark_of_markdown(name):
+    """Every line keeps its number of cells, and nothing that is not ours could be code, HTML, a picture or a link."""
+    found, expected = (markdown(full_report(text)).splitlines() for text in (name, "x"))
+    assert len(found) == len(expected)
+    for line, like in zip(found, expected, strict=True):
+        bare, ours = (re.sub(r"\\.", " ", text) for text in (line, like))
+        assert bare.count("|") == ours.count("|")
+        if line.startswith("|"):
+            assert not set(bare) & set("`*_[]<>~#!&")
+        assert "://" not in bare and "<" not in bare
+
+
+def test_markdown_holds_tables_and_no_charts():
+    text = markdown(full_report())
+    assert "| tenant | repository | source type |" in text and "| --- | --- | --- | --: |" in text
+    assert "svg" not in text and text.count("### ") == 7
+    assert "Nothing is indexed yet" in markdown(empty_report())
 
 
 def test_an_empty_index_says_what_to_do():

@@ -9,7 +9,7 @@ from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.defs.reuse import reuse_history
-from rag_pipeline.reporting import Report, Summary, Written, fragment, gather, page, picture, summarise, write_report
+from rag_pipeline.reporting import Report, Summary, Written, gather, markdown, page, picture, summarise, write_report
 
 PIPELINE_REPORT = "pipeline_report"
 
@@ -58,7 +58,9 @@ def _metadata(report: Report, summary: Summary, written: Written, drawn: bytes) 
         "cost_this_month_usd": dg.MetadataValue.float(round(s.cost_usd, 6)),
         "database_bytes": dg.MetadataValue.int(s.database_bytes),
         "lake_bytes": dg.MetadataValue.int(s.lake_bytes),
-        "report": dg.MetadataValue.md(fragment(report)),
+        "report": dg.MetadataValue.md(markdown(report)),
+        # The UI shows no HTML; who has no access to the file takes the page from here.
+        "html": dg.MetadataValue.json({"html": page(report)}),
     }  # fmt: skip
     # A number that is not known is left out: a zero in Dagster's plots would be a lie.
     if s.largest_lag is not None:
