@@ -33,6 +33,7 @@ from rag_pipeline.sources.drops.stage import inbox_of
 from rag_pipeline.sources.git.mirror import mirror_of
 from rag_pipeline.sources.github.forgetting import holds_stubs, purge_mirror, remove_mirrors
 from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.kinds.memory import remove_memories
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +103,7 @@ def _places() -> Iterator[Callable[[_Look], dict[str, int]]]:
     yield _lake
     yield _github_mirrors
     yield _git_mirrors
+    yield _listings
     yield _inbox
 
 
@@ -293,6 +295,11 @@ def _git_mirrors(look: _Look) -> dict[str, int]:
             shutil.rmtree(path)
             path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
     return {"git clones": len(there)}
+
+
+def _listings(look: _Look) -> dict[str, int]:
+    """What listings of further kinds of sources showed."""
+    return {"listings": remove_memories(look.settings.home, look.forgotten, remove=look.remove)}
 
 
 def _inbox(look: _Look) -> dict[str, int]:

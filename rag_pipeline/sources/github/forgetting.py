@@ -96,6 +96,7 @@ def remove_mirrors(settings: Settings, forgotten: Forgotten, *, remove: bool) ->
         for alias, (id_, name) in aliases.items():
             if forgotten.repository(tenant, name):
                 files += [alias, *folder.glob(f"{id_}.sqlite*")]
+    files += [path.with_suffix(".lock") for path in files if path.suffix == ".json"]
     found = sorted({path for path in files if path.exists()})
     if remove:
         for path in found:

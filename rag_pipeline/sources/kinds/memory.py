@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
 from rag_pipeline.errors import PermanentError, TransientError
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.kinds.protocol import Listed, SourceBlock
 
@@ -167,8 +168,25 @@ class Memory:
 
 def memory_path(settings: Settings, kind: str, block: SourceBlock) -> Path:
     """Where the memory of a block lies."""
-    folder = settings.home / "mirrors" / "listed" / kind / quote(block.tenant, safe="").replace(".", "%2E")
+    folder = _folder(settings.home) / kind / quote(block.tenant, safe="").replace(".", "%2E")
     return folder / f"{quote(block.name, safe='')}.sqlite"
+
+
+def remove_memories(home: Path, forgotten: Forgotten, *, remove: bool) -> int:
+    """Delete the memories of forgotten blocks and tenants, configured or not; how many there are, or were."""
+    found = [
+        path
+        for path in sorted(_folder(home).glob("*/*/*.sqlite"))
+        if forgotten.repository(unquote(path.parent.name), unquote(path.stem))
+    ]
+    for path in found if remove else ():
+        for file in (path, *path.parent.glob(f"{path.name}-*")):
+            file.unlink(missing_ok=True)
+    return len(found)
+
+
+def _folder(home: Path) -> Path:
+    return home / "mirrors" / "listed"
 
 
 @contextmanager

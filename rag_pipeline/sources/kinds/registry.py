@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.settings import Settings
 from rag_pipeline.settings.complaints import Complaint, complaints_of, spoken
 from rag_pipeline.sources.drops.stage import STAGE as DROPS_STAGE
@@ -59,17 +60,19 @@ def raw_stages() -> tuple[str, ...]:
 
 
 def blocks_of(kind: SourceKind[Any], settings: Settings) -> Sequence[SourceBlock]:
-    """The blocks of a kind.
+    """The blocks of a kind, without those that are forgotten: they are not read.
 
     Raises:
         ConfigError: one of them holds what the kind does not know.
     """
     blocks: list[SourceBlock] = []
+    forgotten = Forgotten(marks=read_marks(settings.home))
     for number, written in enumerate(settings.sources.get(kind.name, ())):
         found = _checked(kind, number, written, settings)
         if isinstance(found, list):
             raise ConfigError(f"{settings.config_file or 'the settings'}: {spoken(found[0])}")
-        blocks.append(found)
+        if not forgotten.repository(found.tenant, found.name):
+            blocks.append(found)
     return blocks
 
 

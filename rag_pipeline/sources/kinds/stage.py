@@ -188,10 +188,12 @@ def _write_days(
         part = Part(tenant=block.tenant, repository=block.name, day=day)
         inputs = day_inputs(kind, block, known)
         if is_current(lake, part, stages=stages, kinds=[kind.name], inputs=inputs, report=report):
-            report.fresh_parts += 1
             continue
         noted = partial(_noted, inputs, report.failures, before=len(report.failures))
-        write_part(lake, part, reading.items(known, day), stages=stages, inputs=noted, report=report)
+        write_part(
+            lake, part, reading.items(known, day), stages=stages, inputs=noted, report=report,
+            forgotten=settings.forgotten(reading.now),
+        )  # fmt: skip
     remove_stale(
         lake, days, tenant=block.tenant, repository=block.name, kept={stage_of(kind): set(by_day)}, report=report
     )
