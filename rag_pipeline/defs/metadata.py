@@ -6,7 +6,7 @@ from typing import TypeAlias
 import dagster as dg
 
 from rag_pipeline.defs import versions
-from rag_pipeline.defs.plots import bars_by_day, histogram
+from rag_pipeline.defs.plots import bars_by_day, bars_by_name, histogram
 from rag_pipeline.defs.versions import Fingerprints
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.model import DayRange, SourceItem
@@ -109,6 +109,11 @@ def counts(numbers: Mapping[str, int]) -> dg.MetadataValue:
 def plot_by_day(title: str, by_day: Mapping[str, int]) -> Metadata:
     """A picture of rows per day, when there is more than one day to compare."""
     return {"per_day": dg.MetadataValue.md(bars_by_day(title, by_day))} if len(by_day) > 1 else {}
+
+
+def plot_by_name(title: str, counts: Mapping[str, int]) -> Metadata:
+    """A picture of what there is how often, when there is more than one thing to compare."""
+    return {"by_name": dg.MetadataValue.md(bars_by_name(title, counts))} if len(counts) > 1 else {}
 
 
 def plot_lengths(title: str, lengths: Sequence[int], *, unit: str) -> Metadata:

@@ -1,5 +1,6 @@
 """Documents, chunks and embeddings: knowledge on its way from the sources to the index."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from uuid import UUID
@@ -10,7 +11,7 @@ from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
-from rag_pipeline.defs.metadata import Metadata, Result, cost, plot_lengths, results, size, table
+from rag_pipeline.defs.metadata import Metadata, Result, cost, plot_by_name, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
@@ -54,8 +55,10 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             )  # fmt: skip
             failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
-        preview = _preview(lake, "documents", days, ("title", "source_type", "path", "deleted")) if report.rows else {}
-        metadata = _derived(report) | _redacted(report) | failed | preview
+        metadata = _derived(report) | _redacted(report) | failed
+        if report.rows:
+            metadata |= plot_by_name("documents of these days by language", _languages(lake, days))
+            metadata |= _preview(lake, "documents", days, ("title", "source_type", "path", "deleted"))
         yield from results(
             context, days, {"documents": metadata}, {"documents": report.rows_by_day},
             fingerprints={"documents": report.fingerprints},
@@ -205,6 +208,16 @@ def _tokens(lake: Lake, days: DayRange) -> list[int]:
         for batch in lake.read("chunks", part, columns=["tokens"])
         for tokens in batch.column("tokens").to_pylist()
     ]
+
+
+def _languages(lake: Lake, days: DayRange) -> Counter[str]:
+    """Living documents by language, or by source type where they have none."""
+    found: Counter[str] = Counter()
+    for part in parts_in(lake, ["documents"], days):
+        for batch in lake.read("documents", part, columns=["language", "source_type", "deleted"]):
+            columns = (batch.column(name).to_pylist() for name in ("language", "source_type", "deleted"))
+            found.update(language or kind for language, kind, deleted in zip(*columns, strict=True) if not deleted)
+    return found
 
 
 def _preview(lake: Lake, stage: str, days: DayRange, columns: tuple[str, ...]) -> Metadata:
