@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_pipeline.sources.git.stage import RawReport
     from rag_pipeline.sources.github.stage import GitHubReport
 
-STAGES = ("raw", "raw_github", "raw_drops", "documents", "chunks", "embeddings", "knowledge_index")
+STAGES = ("raw", "raw_github", "raw_drops", "documents", "chunks", "embeddings", "knowledge_index", "checks")
 
 
 @dataclass(slots=True, kw_only=True)
