@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from rag_pipeline.sources.kinds.stage import KindReport
 
 _OF_KINDS = tuple(stage_of(kind) for kind in kinds())
-STAGES = ("raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index")
+STAGES = (
+    "raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index", "checks",
+)  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)

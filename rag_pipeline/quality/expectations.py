@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,11 +111,6 @@ def validate(
         for rule, result in zip(rules, results, strict=True)
     ]
     return Outcome(findings=findings, rows=len(frame) if rows is None else rows, seconds=time.perf_counter() - started)
-
-
-def load_in_background() -> None:
-    """Import Great Expectations beside other work, because the first `validate` would wait seconds for it."""
-    threading.Thread(target=_great_expectations, daemon=True).start()
 
 
 def shown(row: Row) -> Row:

@@ -1,6 +1,6 @@
 """Checks of the stages that lie in the lake: source items, documents and chunks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 import dagster as dg
@@ -36,15 +36,16 @@ def raw_checks(settings: Settings) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[dg.AssetCheckResult]:
         selected = {key.asset_key.to_user_string() for key in context.selected_asset_check_keys}
-        for stage in RAW_STAGES:
-            if stage not in selected:
-                continue
-            days, afresh = days_to_check(context), report_of(stage) not in pipeline.reports
-            with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
+        days = days_to_check(context)
+        results: list[dg.AssetCheckResult] = []
+        with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
+            for stage in (stage for stage in RAW_STAGES if stage in selected):
+                afresh = report_of(stage) not in pipeline.reports
                 parts = _check(context, pipeline, connection, suites[stage], days, afresh=afresh)
                 volume = _check_volume(pipeline, connection, stage, days, afresh=afresh)
-            results = check_results(stage, rules[stage], [parts.outcome, volume.outcome], about=_about(days, parts))
-            yield from only_selected(context, results)
+                outcomes = [parts.outcome, volume.outcome]
+                results += check_results(stage, rules[stage], outcomes, about=_about(days, parts))
+        yield from only_selected(context, results)
 
     return check
 
@@ -129,7 +130,7 @@ def _about(days: DayRange, checked: Checked) -> Mapping[str, object]:
 
 
 def only_selected(
-    context: dg.AssetCheckExecutionContext, results: Iterator[dg.AssetCheckResult]
+    context: dg.AssetCheckExecutionContext, results: Iterable[dg.AssetCheckResult]
 ) -> Iterator[dg.AssetCheckResult]:
     """The results that were asked for."""
     wanted = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
