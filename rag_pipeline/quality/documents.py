@@ -195,7 +195,7 @@ class _Reading:
         if lines and (lines[0] < 1 or any(b < a for a, b in pairwise(lines))):
             self._note("source_lines", "unordered_lines", document, lines=lines[:20])
         self._read += len(text)
-        if self._read > limits.secrets_chars and not _looks_secret(text):
+        if self._read > limits.secrets_chars and not _looks_secret(text, code=markup == "code"):
             return
         for kind, line in _secrets(text, code=markup == "code", settings=self._settings.redaction):
             # Where it stands and of what kind it is, never what it is.
@@ -216,9 +216,14 @@ def _first_difference(text: str) -> str:
     return f"character {place}: {text[max(0, place - 10) : place + 10]!r}"
 
 
-def _looks_secret(text: str) -> bool:
+def _looks_secret(text: str, *, code: bool) -> bool:
     """Whether the quick detectors find something, which all of them then have to judge."""
-    quick = (find_key_blocks(text), find_prefixed(text), find_in_urls(text), find_assignments(text, text.lower()))
+    quick = (
+        find_key_blocks(text),
+        find_prefixed(text),
+        find_in_urls(text),
+        find_assignments(text, text.lower(), code=code),
+    )
     return any(True for found in quick for _ in found)
 
 
