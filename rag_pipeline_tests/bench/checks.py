@@ -19,6 +19,7 @@ from rag_pipeline.progress import silent
 from rag_pipeline.quality import check_parts
 from rag_pipeline.quality.suites import part_suites
 from rag_pipeline.settings import Settings
+from rag_pipeline_tests.bench.index_checks import bench_index_checks
 from rag_pipeline_tests.bench.report import Report
 
 _SECTION: Final = "data-quality checks"
@@ -62,6 +63,7 @@ def _bench_size(lake: Lake, size: int, report: Report) -> None:
         report.check(_SECTION, f"{size:,} chunks: {stage} pass", not failed, "; ".join(failed))
         again = check_parts(lake, days, suites[stage], known=checked.passed, progress=silent)
         report.check(_SECTION, f"{size:,} chunks: {stage} are not looked at again", again.parts == 0)
+    total += bench_index_checks(lake, days, size, report, section=_SECTION)
     limit = _LIMIT_S if size <= 1_000_000 else None
     report.figure(_SECTION, f"{size:,} chunks: all stages", total, "s", at_most=limit)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
