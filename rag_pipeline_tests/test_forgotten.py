@@ -6,7 +6,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_pipeline.forgotten import (
@@ -75,6 +75,7 @@ def test_a_file_outlives_its_last_author_but_not_the_name():
     assert (left.content, left.metadata) == (b"words", {"commit": "7"})
 
 
+@settings(deadline=None)
 @given(said=entries, gone=st.sets(logins, max_size=3), assigned=st.lists(logins))
 def test_of_a_thread_exactly_what_others_said_is_left_in_its_order(said, gone, assigned):
     forgotten = marked(*(author_mark("acme", login.swapcase()) for login in gone))
@@ -89,6 +90,7 @@ def test_of_a_thread_exactly_what_others_said_is_left_in_its_order(said, gone, a
     assert gone or left is whole
 
 
+@settings(deadline=None)
 @given(content=st.binary() | st.text().map(str.encode) | st.recursive(st.none() | st.text(), st.lists).map(
     lambda value: json.dumps(value).encode()
 ))  # fmt: skip
