@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -65,12 +65,21 @@ def _expected(lake: Lake, part: Part, *, inputs: Sequence[str], stage_fingerprin
 
 def is_fresh(fingerprint: str | None, expected: str | None) -> bool:
     """Whether a part was made from what is there now; one with quarantined items counts, its failures are on record."""
-    return fingerprint is not None and fingerprint.removeprefix(_PARTIAL) == expected
+    return fingerprint is not None and fingerprint.rpartition(":")[2] == expected
 
 
-def as_partial(fingerprint: str) -> str:
-    """The fingerprint of a part that lacks what was quarantined when it was made: the next run makes it again."""
-    return f"{_PARTIAL}{fingerprint}"
+def as_partial(fingerprint: str, *, lacking: Iterable[object] = ()) -> str:
+    """The fingerprint of a part that lacks what was quarantined when it was made: the next run makes it again.
+
+    It says what is `lacking`, so that the stages after this one see when some of it is no longer.
+    """
+    lost = sorted({str(one) for one in lacking})
+    return f"{_PARTIAL}{combine(*lost)[:16]}:{fingerprint}" if lost else f"{_PARTIAL}{fingerprint}"
+
+
+def again(old: str | None, fingerprint: str) -> str:
+    """The fingerprint of a part that lacks what it lacked under its old one."""
+    return f"{(old or '').rpartition(':')[0]}:{fingerprint}".removeprefix(":")
 
 
 def is_partial(fingerprint: str | None) -> bool:
@@ -143,7 +152,8 @@ def _make(
     with lake.writer(stage, part, schema=schema) as writer:
         for batch in transform(part, failures, advance):
             writer.add(batch)
-        writer.fingerprint = as_partial(expected) if failures else expected
+        lacking = [failure.source_id for failure in failures]
+        writer.fingerprint = as_partial(expected, lacking=lacking) if failures else expected
     report.failures += failures
     report.fingerprints[part] = writer.fingerprint
     report.rows += writer.rows

@@ -16,7 +16,7 @@ from rag_pipeline.embedding.stage import STAGE as EMBEDDINGS
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import move_part_records
-from rag_pipeline.lake.derive import as_partial, combine, is_fresh, is_partial, parts_in
+from rag_pipeline.lake.derive import again, combine, is_fresh, parts_in
 from rag_pipeline.lake.rewriting import rewrite_part, rows_kept
 from rag_pipeline.lake.schemas import documents_of, ids_of
 from rag_pipeline.lake.store import Lake, Part
@@ -164,7 +164,7 @@ class _Fingerprints:
             return _STALE
         if not is_fresh(old, expected):
             return old or ""
-        return as_partial(new) if is_partial(old) else new
+        return again(old, new)
 
 
 def _made(stage_fingerprint: str, inputs: dict[str, str | None]) -> str:

@@ -9,7 +9,7 @@ from rag_pipeline.defs.metadata import Metadata, Result, size, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.index.maintenance import MaintenanceReport
-from rag_pipeline.refresh.maintenance import maintain_index
+from rag_pipeline.refresh.maintenance import maintain_index, retire
 
 MAINTENANCE = "index_maintenance"
 
@@ -21,17 +21,20 @@ def maintenance_asset() -> dg.AssetsDefinition:
         name=MAINTENANCE, group_name="maintenance", kinds={"postgres"}, owners=["team:knowledge"],
         tags={"stage": "maintenance"}, code_version="1", pool="maintenance",
         description=(
-            "Merges segments of the lexical index, removes vectors, tombstones, records and temporary files that "
-            "nothing needs any more, vacuums tables and rebuilds indexes where that is worth it. Says what it did and "
-            "why. Safe beside running refreshes, at any time and as often as you like."
+            "Takes out what is older than [retention] keeps, merges segments of the lexical index, removes vectors, "
+            "tombstones, records and temporary files that nothing needs any more, vacuums tables and rebuilds indexes "
+            "where that is worth it. Says what it did and why. Safe beside running refreshes, as often as you like."
         ),
     )  # fmt: skip
     def index_maintenance(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Result:
-        with stage_errors(context), pipeline.stage("maintenance"), pipeline.connection() as connection:
-            report = maintain_index(
-                pipeline.settings, pipeline.lake(), connection=connection, now=pipeline.clock(),
-                progress=pipeline.progress(context),
-            )  # fmt: skip
+        settings, lake, now = pipeline.settings, pipeline.lake(), pipeline.clock()
+        with stage_errors(context), pipeline.connection() as connection:
+            expired, problems = retire(settings, lake, connection=connection, now=now)
+            with pipeline.stage("maintenance"):
+                report = maintain_index(
+                    settings, lake, connection=connection, now=now, progress=pipeline.progress(context)
+                )
+        report.actions, report.problems = [*expired, *report.actions], [*problems, *report.problems]
         for action in report.actions:
             context.log.info(f"{action.what}: {action.why} ({action.seconds:.1f} s)")
         for problem in report.problems:
