@@ -84,7 +84,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
     ]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
-        selection=dg.AssetSelection.groups("sources", "knowledge") - _unconfigured(settings),
+        selection=_of_refresh(settings),
         description="Brings the index up to date for the chosen days: sources, documents, chunks, embeddings, index.",
     )
     reconcile = dg.define_asset_job(
@@ -129,6 +129,11 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,
     )
+
+
+def _of_refresh(settings: Settings) -> dg.AssetSelection:
+    selection = dg.AssetSelection.groups("sources", "knowledge") - _unconfigured(settings)
+    return selection if settings.quality.in_refresh else selection.without_checks()
 
 
 def _unconfigured(settings: Settings) -> dg.AssetSelection:

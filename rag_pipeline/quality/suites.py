@@ -18,13 +18,16 @@ from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import STAGE as DROPS_STAGE
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
 from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
+from rag_pipeline.sources.kinds.registry import blocks_of, kinds, stage_of
+from rag_pipeline.sources.kinds.stage import first_day_of
 
-RAW_STAGES = (*GIT_STAGES.values(), *GITHUB_STAGES.values(), DROPS_STAGE)
+RAW_STAGES = (*GIT_STAGES.values(), *GITHUB_STAGES.values(), DROPS_STAGE, *(stage_of(kind) for kind in kinds()))
 
 
 def part_suites(settings: Settings) -> dict[str, PartSuite]:
     """The suites over parts of the lake, by stage."""
     first_days = {(r.tenant, r.name): settings.first_day_of(r) for r in settings.repositories}
+    first_days |= {(b.tenant, b.name): first_day_of(b, settings) for k in kinds() for b in blocks_of(k, settings)}
     suites = [raw_suite(stage, first_days=first_days, drops=stage == DROPS_STAGE) for stage in RAW_STAGES]
     suites += [documents_suite(settings), chunks_suite(settings)]
     accepted = settings.quality.accepted

@@ -18,7 +18,7 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.search import EXACT_UP_TO
-from rag_pipeline.retrieval.vector_leg import nearest, statement
+from rag_pipeline.retrieval.vector_leg import statement
 from rag_pipeline.settings import Retrieval
 
 _K: Final = 10
@@ -86,7 +86,9 @@ def _of_tenant(
     with reading(connection, tenant=tenant, neighbours=wanted):
         for text_hash, vector in _sample(connection, space, tenant, questions=questions, start=start):
             values = {"tenant": tenant, "query": HalfVector(vector.to_list()), "limit": wanted}
-            walked = [similarity for _, similarity in nearest(connection, values, space, way="graph_everywhere")]
+            # The graph alone: a search whose walk ends too early is repeated exactly, which hides a bad graph.
+            rows = connection.execute(statement("graph_everywhere", space), values).fetchall()
+            walked = sorted((1.0 - row[1] for row in rows), reverse=True)
             exact = connection.execute(
                 statement("exhaustive", space), values | {"limit": _K, "most": _K + _SPARE}
             ).fetchall()

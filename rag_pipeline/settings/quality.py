@@ -16,6 +16,8 @@ _RULE = re.compile(r"^[a-z_]+\.[a-z_]+$")
 class Quality(Section):
     """When a run must not look healthy."""
 
+    in_refresh: bool = True
+    """Whether checks run in each refresh, and stop it; otherwise only when somebody launches them."""
     max_failures: int = Field(default=50, ge=0)
     max_failure_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """A run fails when more items than `max_failures` and a larger share than this failed."""

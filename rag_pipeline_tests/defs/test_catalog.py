@@ -15,7 +15,7 @@ from rag_pipeline.lake.columns import MEANINGS, stage_schema
 from rag_pipeline.settings import Settings
 
 STAGES = ("raw_docs", "documents", "chunks", "embeddings")
-NO_TABLE = {"query", "github_reconciliation", "pipeline_report"}
+NO_TABLE = {"query", "github_reconciliation", "index_maintenance", "pipeline_report"}
 """Assets that are no table: what they make is shown, or is in the tables of others."""
 
 

@@ -69,9 +69,11 @@ def query(installation: Installation, statement: str) -> list[tuple[Any, ...]]:
 
 
 def everything(installation: Installation) -> dict[str, object]:
-    """All rows of all tables with the transactions that wrote them, and all files of the lake and the inbox."""
+    """All rows of the tables with the transactions that wrote them, and all files of the lake and the inbox."""
     found: dict[str, object] = {}
     for (table,) in query(installation, "SELECT tablename FROM pg_tables WHERE schemaname = 'rag' ORDER BY 1"):
+        if table == "source_freshness":
+            continue  # when a source was last looked at
         found[table] = query(installation, f"SELECT xmin::text, t::text FROM rag.{table} AS t ORDER BY 2")
     for folder in (installation.home / "lake", installation.home / "inbox"):
         for path in sorted(folder.rglob("*")):

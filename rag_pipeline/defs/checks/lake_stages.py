@@ -18,6 +18,7 @@ from rag_pipeline.quality.volume import check_volume
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import STAGE as DROPS_STAGE
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
+from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
 
 _ALL_DAYS = DayRange(first=date.min, last=date.max)
 
@@ -75,7 +76,7 @@ def report_of(stage: str) -> str:
         return "raw"
     if stage == DROPS_STAGE:
         return "raw_drops"
-    return "raw_github" if stage in RAW_STAGES else stage
+    return "raw_github" if stage in GITHUB_STAGES.values() else stage
 
 
 def _stage_checks(suite: PartSuite, description: str) -> dg.AssetChecksDefinition:
