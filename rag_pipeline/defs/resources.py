@@ -6,7 +6,7 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -15,9 +15,10 @@ import dagster as dg
 from rag_pipeline.defs.run_log import LogProgress
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
+from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey
-from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.database import Connection, connect, connect_with_vectors
 from rag_pipeline.index.forgetting import at_work, marks
 from rag_pipeline.index.freshness import note_asked
 from rag_pipeline.lake.store import Lake
@@ -60,6 +61,7 @@ class Pipeline:
     """Of the stage that is at work."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
+    _url: str | None = field(default=None, init=False, repr=False)
 
     @property
     def access(self) -> Access:
@@ -99,8 +101,19 @@ class Pipeline:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection to the migrated database; starts the embedded server if that is the one to use."""
-        with connected(database_url(self.settings)) as connection:
+        connection = self._connect(connect_with_vectors)
+        try:
             yield connection
+        finally:
+            connection.close()
+
+    def _connect(self, connect: Callable[[str], Connection]) -> Connection:
+        if self._url is not None:
+            # To ask each time whether the embedded server runs would take longer than to connect.
+            with suppress(DatabaseUnavailable):
+                return connect(self._url)
+        self._url = database_url(self.settings)
+        return connect(self._url)
 
     def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: bool = True) -> None:
         """After this run has read all sources of a kind: remember what was read to the end, and since when."""
@@ -134,7 +147,7 @@ class Pipeline:
         """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten."""
         started = time.perf_counter()
         try:
-            with self.connection() as connection, at_work(connection):
+            with closing(self._connect(connect)) as connection, at_work(connection):
                 write_marks(self.settings.home, marks(connection))
                 yield
         finally:
