@@ -44,12 +44,20 @@ def check_results(
             asset_key=asset, check_name=name, passed=not failed,
             severity=dg.AssetCheckSeverity.ERROR if severe or not failed else dg.AssetCheckSeverity.WARN,
             description=" · ".join(sentence(asset, finding) for finding in failed) or _passed(findings, mine),
-            metadata=_metadata(findings) | {
-                "rows_checked": dg.MetadataValue.int(sum(outcome.rows for outcome in outcomes)),
-                "seconds": dg.MetadataValue.float(round(sum(outcome.seconds for outcome in outcomes), 2)),
+            metadata=_metadata(findings) | _effort(outcomes if findings else ()) | {
                 **{key: dg.MetadataValue.text(str(value)) for key, value in about.items()},
             },
         )  # fmt: skip
+
+
+def _effort(outcomes: Sequence[Outcome]) -> Metadata:
+    """What was looked at; nothing of a run in which there was nothing, or every second point of a plot would be 0."""
+    if not outcomes:
+        return {}
+    return {
+        "rows_checked": dg.MetadataValue.int(sum(outcome.rows for outcome in outcomes)),
+        "seconds": dg.MetadataValue.float(round(sum(outcome.seconds for outcome in outcomes), 2)),
+    }
 
 
 def sentence(asset: str, finding: Finding) -> str:
