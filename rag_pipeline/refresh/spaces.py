@@ -15,7 +15,7 @@ from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.spaces import config_of, embedder_of, settings_of
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
-from rag_pipeline.index.bookkeeping import record_part, stored_parts
+from rag_pipeline.index.bookkeeping import forget_stored, record_part, stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.promotion import Standing, standing
@@ -215,12 +215,20 @@ def build_space(
         BudgetExceeded: the next text may not be paid for. And everything that `Embedder.embed` raises.
     """
     models.of(space).close()  # what cannot be filled is not to be fed either
-    with still_there(space):
-        resume(connection, space)
-        embeddings = embed_space(
+
+    def fill() -> EmbeddingsReport:
+        return embed_space(
             lake, _ALL_DAYS, space, models=models, connection=connection, account=account, now=now, progress=progress,
             only=lambda tenant, hashes: live_texts(connection, tenant, hashes),
         )  # fmt: skip
+
+    with still_there(space):
+        resume(connection, space)
+        embeddings = fill()
+        if not embeddings.refused and standing(connection, space).missing:
+            # Vectors were lost of parts that are on record as stored: look at all of them.
+            forget_stored(connection, space, stage="embeddings")
+            embeddings = fill()
         graph_built = ensure_graph(connection, space)
         return BuildReport(embeddings=embeddings, graph_built=graph_built, standing=standing(connection, space))
 

@@ -17,6 +17,9 @@ WHERE (present.position, present.position_at, present.fingerprint)
 SELECT tenant_id, repository, day, fingerprint FROM rag.stored_parts
 WHERE space_id = %(space)s AND stage = %(stage)s AND day BETWEEN %(first)s AND %(last)s;
 
+-- name: forget_stored
+DELETE FROM rag.stored_parts WHERE space_id = %(space)s AND stage = %(stage)s;
+
 -- name: record_part
 INSERT INTO rag.stored_parts AS present (stage, tenant_id, repository, day, space_id, fingerprint, stored_at)
 VALUES (%(stage)s, %(tenant)s, %(repository)s, %(day)s, %(space)s, %(fingerprint)s, %(now)s)
