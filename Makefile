@@ -7,7 +7,7 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 
-.PHONY: help run down test lint bench bench-search bench-peers lock pg-search clean FORCE
+.PHONY: help run down test lint schema bench bench-search bench-peers lock pg-search clean FORCE
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ lint: .venv/dev ## style, types and the import rules
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+schema: .venv/runtime ## write the JSON schema of rag_pipeline.toml again, after a change of the settings
+	.venv/bin/rag-pipeline config schema -o docs/rag_pipeline.schema.json
 
 bench: .venv/dev ## the benchmarks: make bench [ARGS=…]
 	.venv/bin/python -m rag_pipeline_tests.bench $(ARGS)

@@ -39,6 +39,14 @@ class SpaceUnavailable(UserError):
     """An embedding space that was named does not exist, or cannot do now what it was asked to do."""
 
 
+class DeliveryFailed(RagPipelineError):
+    """An alert did not get through; it is sent again later."""
+
+
+class CheckFailed(UserError):
+    """Data did not pass a check that blocks what comes after; the message says which, what was observed, what to do."""
+
+
 class TooManyFailures(RagPipelineError):
     """More items failed than the configured threshold allows; the run must not look healthy."""
 
@@ -65,3 +73,7 @@ class ItemError(PermanentError):
 
 class ResourceGone(PermanentError):
     """The source says that something is not there (any more): deleted, transferred, or never existed."""
+
+
+class BudgetExceeded(PermanentError):
+    """What is to be done next costs more than the budget holds; what was done before is kept."""

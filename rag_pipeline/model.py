@@ -168,6 +168,14 @@ class DayRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What was asked of models that cost something."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """One item that a stage could not process; it is quarantined and retried by the next run."""
 

@@ -113,6 +113,20 @@ def test_search_prints_hits_for_people_and_for_scripts(used, project):
     assert hit["source_id"] == "lighthouse:src/beam.py"
 
 
+def test_status_says_how_fresh_each_source_is_and_a_monitor_may_ask(used):
+    shell, _ = used
+    (row,) = json.loads(shell("status", "--json").stdout)["freshness"]
+    assert (row["repository"], row["source"], row["state"], row["stale"]) == ("lighthouse", "git", "fresh", False)
+    assert row["last_item_seen"].startswith("2024-01-02") and row["missing_days"] == []
+    assert (row["failures_waiting"], row["cost_this_month_usd"]) == (0, 0.0)
+    assert shell("status", "--check").returncode == 0
+    (shell.folder / "strict.toml").write_text('[[repositories]]\nsource = "."\nname = "another"\n')
+    found = shell("--config", "strict.toml", "status", "--check")
+    assert found.returncode == 1
+    assert "stale: another (git, tenant default): never wholly indexed" in found.stderr
+    assert max(map(len, found.stdout.partition("last item")[2].splitlines()[1:3])) <= 100
+
+
 def test_status_says_what_the_index_holds(used):
     shell, _ = used
     report = json.loads(shell("status", "--json").stdout)
@@ -134,6 +148,25 @@ def test_wrong_days_are_refused(used):
     assert "is not a day: write it as YYYY-MM-DD" in shell.fails("materialize", "--partition", "2024-13-01")
     assert "there is no partition 1999-01-01" in shell.fails("materialize", "--partition", "1999-01-01")
     assert "exclude each other" in shell.fails("materialize", "--partition", "2024-01-01", "--to", "2024-01-02")
+
+
+def test_plan_shows_what_a_refresh_would_cost_and_changes_nothing(used):
+    shell, _ = used
+    before = json.loads(shell("status", "--json").stdout)
+    first = before["first_partition"]
+    found = json.loads(shell("plan", "--from", first, "--json").stdout)
+    assert (found["tokens"], found["usd"], found["would_be_stopped"]) == (0, 0.0, False)
+    assert [model["model"] for model in found["models"]] == ["all-MiniLM-L6-v2"]
+    assert {"text-embedding-3-small", "text-embedding-3-large"} <= {other["model"] for other in found["others"]}
+    shown = shell("plan").stdout
+    for word in ("tokens to embed", "cost", "requests", "time", "it would not be stopped", "for comparison"):
+        assert word in shown
+    after = json.loads(shell("status", "--json").stdout)
+    # It looked at the sources, and says when.
+    assert before.pop("freshness") and after.pop("freshness")
+    assert after == before
+    assert "is not a day: write it as YYYY-MM-DD" in shell.fails("plan", "--from", "soon")
+    assert "there is no partition 1999-01-01" in shell.fails("plan", "--from", "1999-01-01")
 
 
 def test_env_prints_what_dagster_needs(used):
@@ -259,4 +292,5 @@ def _configure_service(shell: Shell, project: GitRepository, url: str) -> None:
     (shell.folder / "rag_pipeline.toml").write_text(
         f'[[repositories]]\nsource = "{project.path}"\n'
         f'[embedding]\nprovider = "openai"\nmodel = "{MODEL}"\nbase_url = "{url}"\napi_key_env = "EXAMPLE_KEY"\n'
+        "[quality]\nin_refresh = false\n"
     )

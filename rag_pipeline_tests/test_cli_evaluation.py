@@ -48,7 +48,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 def configure(shell: Shell, github: str, *, evaluation: str = "") -> None:
     (shell.folder / "rag_pipeline.toml").write_text(
         '[[repositories]]\nsource = "lighthouse"\n[[repositories]]\ngithub = "acme/rocket"\n'
-        f'[github]\nbase_url = "{github}"\n{evaluation}'
+        f'[github]\nbase_url = "{github}"\n[quality]\nin_refresh = false\n{evaluation}'
     )
 
 

@@ -42,7 +42,7 @@ def github(forge: Forge, rocket: Repository) -> Iterator[GitHubServer]:
 def configure(shell: Shell, github: GitHubServer, *names: str) -> None:
     """Repositories on the emulated GitHub."""
     repositories = "".join(f'[[repositories]]\ngithub = "acme/{name}"\n' for name in names)
-    retries = "max_retries = 0\n"
+    retries = "max_retries = 0\n[quality]\nin_refresh = false\n"
     (shell.folder / "rag_pipeline.toml").write_text(f'{repositories}[github]\nbase_url = "{github.url}"\n{retries}')
 
 

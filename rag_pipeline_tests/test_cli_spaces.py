@@ -37,7 +37,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Used]:
         (folder / "rag_pipeline.toml").write_text(
             f'[[repositories]]\nsource = "lighthouse"\n[embedding]\nprovider = "openai"\nmodel = "{OLD}"\n'
             f'base_url = "{service.url}"\napi_key_env = "EXAMPLE_KEY"\npassage_prefix = "passage: "\n'
-            "batch_texts = 2\nconcurrency = 1\n"
+            "batch_texts = 2\nconcurrency = 1\n[quality]\nin_refresh = false\n"
         )
         shell = Shell(folder, home)
         shell.environ["EXAMPLE_KEY"] = "very-secret"

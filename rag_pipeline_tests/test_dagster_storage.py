@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +17,9 @@ import pytest
 from sqlalchemy import Engine, NullPool, create_engine, event, inspect
 
 from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.defs.assets import POOLS
+from rag_pipeline.settings.pools import Pools
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -104,3 +111,79 @@ def test_a_storage_that_is_whole_is_left_alone(storage) -> None:
         event.remove(Engine, "before_cursor_execute", keep)
     assert shape(storage) == before
     assert not [s for s in statements if s.lstrip().upper().startswith(("CREATE", "DROP", "ALTER"))]
+
+
+def limits() -> dict[str, int]:
+    with dg.DagsterInstance.get() as instance:
+        return {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()}
+
+
+def test_pools_have_the_limits_of_the_file_and_else_those_that_were_set_by_hand(storage) -> None:
+    ready_storage(Pools())
+    assert limits() == {pool: getattr(Pools(), pool) for pool in POOLS}
+    with dg.DagsterInstance.get() as instance:
+        instance.event_log_storage.set_concurrency_slots("github", 5)
+        instance.event_log_storage.set_concurrency_slots("embedding", 5)
+    ready_storage(Pools(embedding=3))
+    assert (limits()["github"], limits()["embedding"]) == (5, 3)
+
+
+def test_a_step_waits_while_all_places_of_its_pool_are_taken_with_our_executor_too(storage) -> None:
+    ready_storage(Pools(github=1))
+    entered = threading.Event()
+
+    @dg.asset(pool="github")
+    def asks_github() -> None:
+        entered.set()
+
+    job = dg.Definitions(assets=[asks_github], executor=dg.in_process_executor).resolve_job_def("__ASSET_JOB")
+    with dg.DagsterInstance.get() as instance, ThreadPoolExecutor(1) as thread:
+        pools = instance.event_log_storage
+        assert pools.claim_concurrency_slot("github", "another run", "its step").is_claimed
+        run = thread.submit(job.execute_in_process, instance=instance)
+        while not run.done() and not pools.get_concurrency_info("github").pending_steps:
+            pass
+        assert not entered.is_set()
+        pools.free_concurrency_slots_for_run("another run")
+        assert run.result().success and entered.is_set()
+        assert pools.get_concurrency_info("github").active_slot_count == 0
+
+
+KILLED = """
+import os, signal, dagster as dg
+from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli.processes import process_tags
+from rag_pipeline.settings.pools import Pools
+
+@dg.asset(pool="github")
+def asks_github():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+ready_storage(Pools())
+job = dg.Definitions(assets=[asks_github], executor=dg.in_process_executor).resolve_job_def("__ASSET_JOB")
+with dg.DagsterInstance.get() as instance:
+    job.execute_in_process(instance=instance, tags=process_tags())
+"""
+
+
+def test_the_run_of_a_killed_command_is_ended_and_leaves_no_place_taken(storage) -> None:
+    assert subprocess.run([sys.executable, "-c", KILLED], cwd=CHECKOUT, check=False).returncode == -signal.SIGKILL
+    with dg.DagsterInstance.get() as instance:
+        assert instance.event_log_storage.get_concurrency_info("github").active_slot_count == 1
+        (run,) = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.STARTED
+        ready_storage(Pools())
+        assert instance.event_log_storage.get_concurrency_info("github").active_slot_count == 0
+        assert instance.get_run_by_id(run.run_id).status == dg.DagsterRunStatus.FAILURE
+
+
+def test_the_run_of_a_command_that_is_still_at_work_is_left_alone(storage) -> None:
+    ready_storage(Pools())
+
+    @dg.asset(pool="github")
+    def asks_github() -> None:
+        ready_storage(Pools())
+
+    job = dg.Definitions(assets=[asks_github], executor=dg.in_process_executor).resolve_job_def("__ASSET_JOB")
+    with dg.DagsterInstance.get() as instance:
+        assert job.execute_in_process(instance=instance, tags=process_tags()).success

@@ -10,7 +10,15 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from rag_pipeline.errors import ConfigError
-from rag_pipeline.settings import Settings, fingerprint, load_settings, repository_name, resolve_source
+from rag_pipeline.settings import (
+    Limits,
+    Settings,
+    fingerprint,
+    load_settings,
+    price_of,
+    repository_name,
+    resolve_source,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -229,6 +237,27 @@ def test_the_first_day_is_that_of_the_earliest_repository(folder):
     dated = load(folder, text + "start_date = 2022-02-02")
     assert dated.first_day == date(2022, 2, 2)
     assert not dated.home.exists()
+
+
+def test_prices_are_added_to_those_that_are_built_in_and_a_price_of_the_section_wins(folder):
+    settings = load(folder, '[prices]\n"bge-m3" = 0.5\ntext-embedding-3-small = 0.01')
+    assert settings.prices["text-embedding-3-large"] == 0.13
+    service = settings.embedding.model_copy(update={"provider": "openai", "model": "openai/text-embedding-3-small"})
+    assert price_of(service, settings.prices) == 0.01
+    assert price_of(service.model_copy(update={"price_per_million_tokens": 7.0}), settings.prices) == 7.0
+    assert price_of(service.model_copy(update={"model": "bge-m3"}), settings.prices) == 0.5
+    # Nobody told us what this one costs, which is not the same as nothing.
+    assert price_of(service.model_copy(update={"model": "other"}), settings.prices) is None
+    assert price_of(settings.embedding.model_copy(update={"model": "mine"}), settings.prices) == 0.0
+    assert "prices.x: Input should be greater than or equal to 0" in refused(folder, "[prices]\nx = -1")
+
+
+def test_the_budget_of_a_tenant_takes_the_place_of_what_holds_for_all(folder):
+    budget = load(folder, "[budget]\nrun_usd = 5\nmonth_tokens = 9\n[budget.tenants.acme]\nrun_usd = 1").budget
+    assert budget.of("acme") == Limits(run_usd=1, month_tokens=9)
+    assert budget.of("other") == Limits(run_usd=5, month_tokens=9)
+    assert not load(folder).budget.of("acme").limits_anything
+    assert "budget.tenants.acme.run_uds" in refused(folder, "[budget.tenants.acme]\nrun_uds = 1")
 
 
 def test_settings_cannot_be_changed_and_their_fingerprint_follows_their_values(folder):

@@ -244,6 +244,7 @@ CREATE TABLE rag.ingestion_failures (
     first_failed_at timestamptz NOT NULL DEFAULT now(),
     last_failed_at  timestamptz NOT NULL DEFAULT now(),
     resolved_at     timestamptz,               -- NULL: still in quarantine
+    accepted        text,                      -- why a person leaves this state of it out
     PRIMARY KEY (tenant_id, source_type, source_id, stage)
 );
 CREATE INDEX ingestion_failures_open ON rag.ingestion_failures (tenant_id, repository, day) WHERE resolved_at IS NULL;
@@ -268,10 +269,11 @@ CREATE TABLE rag.source_freshness (
     newest_item_at timestamptz,                -- its own high-water mark then
     complete_until timestamptz,                -- everything that it showed up to here is in the index
     indexed_at     timestamptz,                -- when a run last found or made it complete
+    problem        text,                       -- why it could not be read the last time; NULL: it could
     PRIMARY KEY (tenant_id, repository, source)
 );
 
--- What was asked of models that cost something, a row per run, repository and purpose.
+-- What was asked of models that cost something: rows per run, repository and purpose, one at least for each month.
 CREATE TABLE rag.usage (
     usage_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     used_at    timestamptz NOT NULL,
@@ -283,7 +285,12 @@ CREATE TABLE rag.usage (
     model      text NOT NULL,
     requests   integer NOT NULL DEFAULT 0,
     tokens     bigint NOT NULL DEFAULT 0,
-    cost_usd   double precision NOT NULL DEFAULT 0
+    cost_usd   double precision NOT NULL DEFAULT 0,
+    seconds    double precision NOT NULL DEFAULT 0, -- during which the model ran
+    -- Set aside for texts that are being sent just now; of a run that was killed it counts no more after a while.
+    reserved_tokens bigint NOT NULL DEFAULT 0,
+    reserved_usd    double precision NOT NULL DEFAULT 0,
+    reserved_until  timestamptz
 );
 CREATE INDEX usage_tenant ON rag.usage (tenant_id, used_at);
 CREATE INDEX usage_run ON rag.usage (run_id);
@@ -319,6 +326,7 @@ SELECT s.tenant_id,
        s.indexed_at AS last_indexed,
        s.complete_until,
        now() - s.complete_until AS lag,
+       s.problem,
        (SELECT count(*) FROM rag.ingestion_failures AS f
         WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
        (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u

@@ -14,7 +14,7 @@ from rag_pipeline.lake.derive import DeriveReport, combine, derive
 from rag_pipeline.lake.schemas import CHUNKS, documents_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, Failure, failure_of
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 from rag_pipeline.settings import Chunking, Context, Documents
 from rag_pipeline.settings import fingerprint as settings_fingerprint
 
@@ -47,8 +47,8 @@ def chunk_documents(lake: Lake, days: DayRange, *, rules: Rules, limits: Documen
     """Bring the `chunks` parts of these days up to date with `documents`."""
     with Isolated(timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes) as isolated:
 
-        def transform(part: Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
-            chunks = _chunks(lake, part, failures, rules=rules, isolated=isolated)
+        def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
+            chunks = _chunks(lake, part, failures, rules=rules, isolated=isolated, advance=advance)
             return to_batches(chunks, CHUNKS, size=lambda chunk: len(chunk.text))
 
         return derive(
@@ -57,9 +57,12 @@ def chunk_documents(lake: Lake, days: DayRange, *, rules: Rules, limits: Documen
         )  # fmt: skip
 
 
-def _chunks(lake: Lake, part: Part, failures: list[Failure], *, rules: Rules, isolated: Isolated) -> Iterator[Chunk]:
+def _chunks(
+    lake: Lake, part: Part, failures: list[Failure], *, rules: Rules, isolated: Isolated, advance: Advance
+) -> Iterator[Chunk]:
     for batch in lake.read("documents", part):
         for document in documents_of(batch):
+            advance()
             if document.deleted:
                 continue
             try:

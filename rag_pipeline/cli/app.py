@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 import sys
-from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +13,21 @@ from typing import Annotated
 import typer
 
 from rag_pipeline.cli import session
+from rag_pipeline.cli.alerts import alerts
+from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.days import chosen_days
+from rag_pipeline.cli.forget_command import forget
+from rag_pipeline.cli.maintenance import maintain
+from rag_pipeline.cli.plan import plan
+from rag_pipeline.cli.quarantine import quarantine
+from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
 from rag_pipeline.cli.session import settings_of_process as _settings
 from rag_pipeline.cli.spaces import spaces
 from rag_pipeline.errors import ConfigError, RagPipelineError
-from rag_pipeline.model import DayRange
 from rag_pipeline.settings import Settings
 
 app = typer.Typer(
@@ -30,7 +36,13 @@ app = typer.Typer(
     help="Keeps an organisation's engineering knowledge searchable, fresh and trustworthy.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+app.add_typer(config_commands, short_help="Check and show the configuration.")
+app.add_typer(alerts, short_help="Send a test of alerts.")
+app.command("maintain", short_help="Put the index in order.")(maintain)
+app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
+app.command(short_help="Take something out for good.")(forget)
+app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
 
 
 class Leg(StrEnum):
@@ -70,7 +82,7 @@ def up(
     if repo:
         os.environ["RAG_REPO"] = _absolute(repo)
     settings = _settings()
-    if not settings.repositories:
+    if not settings.repositories and not settings.sources:
         raise ConfigError(
             "no repository is configured: add [[repositories]] to rag_pipeline.toml, or name one with --repo"
         )
@@ -122,8 +134,12 @@ def down() -> None:
 
 
 @app.command(short_help="Show what the index holds.")
-def status(as_json: AsJson = False) -> None:
-    """Show what is used, what the index holds, and what is quarantined."""
+def status(
+    as_json: AsJson = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 unless every source is fresh.")] = False,
+) -> None:
+    """Show what is used, how fresh each source is, what the index holds, and what is quarantined."""
+    from rag_pipeline.cli.freshness import complain_of_stale
     from rag_pipeline.cli.status import print_status, status_report
 
     report = status_report(_settings())
@@ -131,6 +147,9 @@ def status(as_json: AsJson = False) -> None:
         _print_json(report)
     else:
         print_status(report)
+    if check and (complaints := complain_of_stale(report)):
+        err.print("\n".join(complaints), markup=False)
+        raise typer.Exit(1)
 
 
 @app.command(short_help="Print Dagster's variables.")
@@ -167,7 +186,7 @@ def materialize(
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
     settings = _settings()
-    chosen = _chosen_days(settings, partition=partition, from_=from_, to=to)
+    chosen = chosen_days(settings, partition=partition, from_=from_, to=to)
     _enter_dagster(settings)
     url = prepare(settings)
     planned = None if chosen else plan_refresh(settings, url)
@@ -179,6 +198,9 @@ def materialize(
     else:
         print_summary(summary)
     require_all_read(summary)
+
+
+app.command("plan", short_help="Show what a refresh would do and cost.")(plan)
 
 
 @app.command(short_help="Compare GitHub with the index.")
@@ -344,31 +366,6 @@ def _print_sample(settings: Settings) -> None:
     from rag_pipeline.cli.search import search_index
     from rag_pipeline.retrieval.query import SearchQuery
 
-    query = SearchQuery(text=settings.sample_question, tenant=settings.repositories[0].tenant or settings.tenant)
+    tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
+    query = SearchQuery(text=settings.sample_question, tenant=tenant)
     print_answer(answer(query.text, search_index(settings, query)))
-
-
-def _chosen_days(settings: Settings, *, partition: str, from_: str, to: str) -> DayRange | None:
-    if partition and (from_ or to):
-        raise ConfigError("--partition and --from/--to exclude each other: name one day, or a range")
-    if not (partition or from_ or to):
-        return None
-    today = datetime.now(UTC).date()
-    first = _day(partition or from_, settings, today) if partition or from_ else settings.first_day
-    last = first if partition else _day(to, settings, today) if to else today
-    if last < first:
-        raise ConfigError(f"--from {first} is after --to {last}: swap them")
-    return DayRange(first=first, last=last)
-
-
-def _day(text: str, settings: Settings, today: date) -> date:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError(f"{text!r} is not a day: write it as YYYY-MM-DD, such as {today}") from error
-    if not settings.first_day <= day <= today:
-        raise ConfigError(
-            f"there is no partition {day}: they run from {settings.first_day} to {today} (UTC); "
-            "set start_date in rag_pipeline.toml to begin earlier"
-        )
-    return day

@@ -49,14 +49,16 @@ class Watch:
 
     def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
         """See `Progress`."""
+        whole = stage.partition(":")[0]
         if self._bars is not None:
-            if stage not in self._tasks:
-                self._tasks[stage] = self._bars.add_task(stage, total=total, unit=unit)
-            self._bars.update(self._tasks[stage], completed=done, total=total)
+            # One bar a stage, whatever it is at.
+            if whole not in self._tasks:
+                self._tasks[whole] = self._bars.add_task(whole, total=total, unit=unit)
+            self._bars.update(self._tasks[whole], completed=done, total=total, description=stage, unit=unit)
             return
         now = time.monotonic()
-        if done == total or now - self._said.get(stage, self._started) >= _LINE_EVERY_S:
-            self._said[stage] = now
+        if done == total or now - self._said.get(whole, self._started) >= _LINE_EVERY_S:
+            self._said[whole] = now
             err.print(
                 f"{now - self._started:7.1f} s  {stage}: {done:,}{f' of {total:,}' if total is not None else ''} {unit}"
             )

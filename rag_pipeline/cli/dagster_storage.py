@@ -10,9 +10,14 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Final
 
+from rag_pipeline.cli.processes import end_dead_runs
+from rag_pipeline.settings.pools import Pools
+
 if TYPE_CHECKING:
     import dagster as dg
     from sqlalchemy import Connection
+
+_DEFAULT_POOLS: Final = Pools()
 
 _LOCK: Final = 0x7261675F64616773
 """Of PostgreSQL's advisory locks: two first starts at once take turns."""
@@ -20,8 +25,10 @@ _MARK: Final = "rag_pipeline/storage"
 _COMPLETE: Final = "complete"
 
 
-def ready_storage() -> None:
+def ready_storage(pools: Pools = _DEFAULT_POOLS) -> None:
     """Make what Dagster's storage lacks: tables and indexes of a start that was killed, and the pools' limits.
+
+    Ends runs whose process was killed, so that they hold no place in a pool.
 
     Does nothing where Dagster does not keep its storage in our PostgreSQL. About 30 ms when nothing is missing.
     """
@@ -41,7 +48,8 @@ def ready_storage() -> None:
                     _complete_tables(connection)
                 _mark_as_new(instance)
                 instance.run_storage.set_cursor_values({_MARK: _COMPLETE})
-            _ensure_pools(instance)
+            _ensure_pools(instance, pools)
+            end_dead_runs(instance)
     engine.dispose()
 
 
@@ -68,16 +76,22 @@ def _mark_as_new(instance: dg.DagsterInstance) -> None:
         instance.schedule_storage.optimize()
 
 
-def _ensure_pools(instance: dg.DagsterInstance) -> None:
+def _ensure_pools(instance: dg.DagsterInstance, pools: Pools) -> None:
     """Make the pools' limits before the first step asks for them.
 
-    Dagster makes them on first use, and a run fails when another makes the same one at that moment (1.13).
+    Dagster makes them on first use, and a run fails when another makes the same one at that moment (1.13). A limit that
+    was set in the UI stays, unless the configuration file names another.
     """
     from sqlalchemy.exc import SQLAlchemyError
 
-    from rag_pipeline.defs.assets import POOLS
-
-    for pool in POOLS:
-        # The other one has made it: just what we wanted.
-        with contextlib.suppress(SQLAlchemyError):
-            instance.event_log_storage.initialize_concurrency_limit_to_default(pool)
+    storage = instance.event_log_storage
+    present = {limit.name: limit for limit in storage.get_pool_limits()}
+    for pool, wanted in pools.model_dump().items():
+        known = present.get(pool)
+        if known is None:
+            # The other one has made it: just what we wanted.
+            with contextlib.suppress(SQLAlchemyError):
+                storage.initialize_concurrency_limit_to_default(pool)
+        own = known is not None and not known.from_default
+        if not own or (pool in pools.model_fields_set and known is not None and known.limit != wanted):
+            storage.set_concurrency_slots(pool, wanted)

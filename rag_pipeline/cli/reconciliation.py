@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.errors import SourceNotFound
 from rag_pipeline.progress import Progress
@@ -30,7 +31,7 @@ def run_reconciliation(
     config = {"confirm_removals": confirm, "repositories": list(repositories)}
     with dg.DagsterInstance.get() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(RECONCILE_JOB).execute_in_process(
-            instance=instance, raise_on_error=False,
+            instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={
                 "ops": {RECONCILIATION: {"config": config}},
                 "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.embedded import database_url
-from rag_pipeline.errors import ConfigError, RagPipelineError, SourceNotFound
+from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, SourceNotFound
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
@@ -21,6 +22,7 @@ from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds import kinds, stage_of
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -32,8 +34,12 @@ if TYPE_CHECKING:
     from rag_pipeline.sources.drops.stage import DropsReport
     from rag_pipeline.sources.git.stage import RawReport
     from rag_pipeline.sources.github.stage import GitHubReport
+    from rag_pipeline.sources.kinds.stage import KindReport
 
-STAGES = ("raw", "raw_github", "raw_drops", "documents", "chunks", "embeddings", "knowledge_index")
+_OF_KINDS = tuple(stage_of(kind) for kind in kinds())
+STAGES = (
+    "raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index", "checks",
+)  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +79,7 @@ def prepare(settings: Settings) -> str:
     migrate(url)
     if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
         ensure_database(url, database="dagster")
-    ready_storage()
+    ready_storage(settings.pools)
     return url
 
 
@@ -116,7 +122,8 @@ def run_days(
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)
             result = job.execute_in_process(
-                instance=instance, raise_on_error=False, asset_selection=selection, tags=_tags(days),
+                instance=instance, raise_on_error=False, asset_selection=selection,
+                tags=_tags(days) | process_tags(),
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )  # fmt: skip
             _add(summary, pipeline, days)
@@ -201,6 +208,9 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         _add_threads(summary, cast("GitHubReport", reports["raw_github"]))
     if "raw_drops" in reports:
         _add_drops(summary, cast("DropsReport", reports["raw_drops"]))
+    for stage in _OF_KINDS:
+        if stage in reports:
+            _add_listed(summary, cast("KindReport", reports[stage]))
     for stage in ("documents", "chunks"):
         if stage in reports:
             report = cast("DeriveReport", reports[stage])
@@ -230,6 +240,13 @@ def _add_threads(summary: Summary, report: GitHubReport) -> None:
             summary.requests += found.usage.requests
 
 
+def _add_listed(summary: Summary, report: KindReport) -> None:
+    summary.unreadable += [f.reason for f in report.failures if f.source_type == "repository"]
+    summary.quarantined += sum(f.source_type != "repository" for f in report.failures)
+    summary.items += report.items.total() + report.tombstones.total()
+    summary.tombstones += report.tombstones.total()
+
+
 def _add_drops(summary: Summary, report: DropsReport) -> None:
     summary.items += report.items.total() + report.tombstones.total()
     summary.tombstones += report.tombstones.total()
@@ -247,6 +264,13 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
 
 def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
     """The error of ours behind a failed run, or Dagster's own words."""
+    blocked = [
+        evaluation.description
+        for evaluation in result.get_asset_check_evaluations()
+        if evaluation.blocking and not evaluation.passed and evaluation.severity.value == "ERROR"
+    ]
+    if blocked:
+        return CheckFailed(" · ".join(str(description) for description in blocked))
     failures = [event for event in result.all_events if event.is_step_failure]
     if failures:
         data = failures[0].step_failure_data

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.cli.space_comparison import Comparison
 from rag_pipeline.errors import ConfigError
@@ -96,7 +97,7 @@ def run_build(settings: Settings, space_id: int, *, watch: Progress) -> BuildRep
     pipeline = Pipeline(settings=settings, watch=watch)
     with dg.DagsterInstance.get() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(BUILD_JOB).execute_in_process(
-            instance=instance, raise_on_error=False,
+            instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={
                 "ops": {BUILD_OP: {"config": {"space_id": space_id}}},
                 "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Any
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.freshness import freshness_report, print_freshness
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.bookkeeping import open_failures, overview
 from rag_pipeline.index.database import connected, describe
@@ -26,6 +28,7 @@ def status_report(settings: Settings) -> dict[str, Any]:
         "running": running,
         "repositories": [repository.source or f"{repository.github} (GitHub)" for repository in settings.repositories],
         "first_partition": settings.first_day.isoformat(),
+        "freshness": [],
         "index": [],
         "quarantined": [],
     }
@@ -36,6 +39,7 @@ def status_report(settings: Settings) -> dict[str, Any]:
             with connected(url) as connection:
                 space = active_space(connection)
                 report["embedding_space"] = dataclasses.asdict(space) if space else None
+                report["freshness"] = freshness_report(settings, connection, now=datetime.now(UTC))
                 report["index"] = [dataclasses.asdict(line) for line in overview(connection)]
                 names = ("tenant", "source_type", "source_id", "stage", "reason", "attempts")
                 report["quarantined"] = [dict(zip(names, row, strict=True)) for row in open_failures(connection)]
@@ -60,6 +64,7 @@ def print_status(report: dict[str, Any]) -> None:
     if report.get("pending_migrations"):
         rows.append(("migrations", f"pending: {', '.join(report['pending_migrations'])} (run `rag-pipeline migrate`)"))
     out.print(rows_table("", ("status", ""), rows))
+    print_freshness(report["freshness"])
     if report["index"]:
         headers = (
             "tenant",

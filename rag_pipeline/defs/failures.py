@@ -18,7 +18,9 @@ _LONGEST_WAIT_S = 300.0
 
 
 @contextmanager
-def stage_errors(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
+def stage_errors(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
+) -> Iterator[None]:
     """Retries transient errors with exponential backoff and jitter; fails permanent ones without a retry."""
     try:
         yield

@@ -4,7 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_pipeline.defs.failures import stage_errors
-from rag_pipeline.defs.metadata import Metadata, size
+from rag_pipeline.defs.metadata import Metadata, cost, size
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.errors import SpaceUnavailable
@@ -12,6 +12,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import building_spaces, numbered_space
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh.spaces import BuildReport, after_build, build_space
+from rag_pipeline.settings import price_of
 
 BUILD_JOB = "build_embedding_space"
 BUILD_OP = "embed_index"
@@ -37,13 +38,13 @@ def build_space_job() -> dg.JobDefinition:
             space = _chosen(connection, config.space_id)
             context.log.info(f"filling embedding space {space.space_id}: {space.provider} {space.model}")
             report = build_space(
-                pipeline.lake(), space, models=pipeline.models, connection=connection, now=pipeline.clock(),
-                progress=pipeline.progress(context),
+                pipeline.lake(), space, models=pipeline.models, connection=connection,
+                account=pipeline.account(context.run_id), now=pipeline.clock(), progress=pipeline.progress(context),
             )  # fmt: skip
         for text_hash, reason in report.embeddings.refused[:20]:
             context.log.warning(f"{space.model} refuses text {text_hash}: {reason}")
         pipeline.reports["build"] = report
-        price = settings_of(space, pipeline.settings.embedding).price_per_million_tokens
+        price = price_of(settings_of(space, pipeline.settings.embedding), pipeline.settings.prices)
         context.log.info(after_build(space, report))
         context.add_output_metadata(_metadata(space, report, price=price))
 
@@ -70,7 +71,7 @@ def _chosen(connection: Connection, space_id: int | None) -> EmbeddingSpace:
     return waiting[-1]
 
 
-def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float) -> Metadata:
+def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float | None) -> Metadata:
     embeddings, standing = report.embeddings, report.standing
     return {
         "embedding_space": dg.MetadataValue.text(
@@ -80,7 +81,7 @@ def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float) -> Me
         "reused": dg.MetadataValue.int(embeddings.reused),
         "restored_from_lake": dg.MetadataValue.int(embeddings.restored),
         "tokens": dg.MetadataValue.int(embeddings.tokens),
-        "estimated_cost_usd": dg.MetadataValue.float(round(embeddings.tokens * price / 1e6, 6)),
+        **cost(embeddings.tokens, price),
         "refused": dg.MetadataValue.int(len(embeddings.refused)),
         "texts": dg.MetadataValue.int(standing.texts),
         "missing": dg.MetadataValue.int(standing.missing),

@@ -5,9 +5,12 @@ from typing import TypeAlias
 
 import dagster as dg
 
-from rag_pipeline.defs.plots import bars_by_day, histogram
+from rag_pipeline.defs import versions
+from rag_pipeline.defs.plots import bars_by_day, bars_by_name, histogram
+from rag_pipeline.defs.versions import Fingerprints
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.model import DayRange, SourceItem
+from rag_pipeline.settings import usd
 
 Metadata: TypeAlias = dict[str, dg.MetadataValue]
 Result: TypeAlias = dg.MaterializeResult[None]
@@ -18,21 +21,38 @@ def results(
     days: DayRange,
     metadata: Mapping[str, Metadata],
     by_day: Mapping[str, Mapping[str, int]],
+    *,
+    fingerprints: Mapping[str, Fingerprints],
 ) -> Iterator[Result]:
-    """One result per asset. The run's metadata goes to its last partition, the others get their own number of rows.
+    """One result per asset, with the version of its data, made of what its parts hold (`fingerprints`).
 
-    A result's metadata is copied to every partition of a range: three years of plots would be gigabytes.
+    The run's metadata goes to its last partition, the others get their own number of rows: a result's metadata is
+    copied to every partition of a range, and three years of plots would be gigabytes.
     """
     several = len(days) > 1
     for name, entries in metadata.items():
         key = dg.AssetKey(name)
         if key not in context.selected_asset_keys:
             continue
+        held, rows = versions.by_day(fingerprints[name]), by_day.get(name, {})
+        entries = dict(entries)
         if several:
-            for day, rows in by_day.get(name, {}).items():
-                context.add_asset_metadata({"dagster/partition_row_count": rows}, asset_key=key, partition_key=day)
+            for day in sorted({*held, *rows} - {days.last.isoformat()}):
+                context.add_asset_metadata(_of_day(day, held, rows), asset_key=key, partition_key=day)
+        entries |= _of_day(days.last.isoformat(), held, rows)
+        if several:
             context.add_asset_metadata(entries, asset_key=key, partition_key=days.last.isoformat())
-        yield dg.MaterializeResult(asset_key=key, metadata={} if several else entries)
+        version = versions.data_version(context, key, days, held)
+        yield dg.MaterializeResult(asset_key=key, metadata={} if several else entries, data_version=version)
+
+
+def _of_day(day: str, held: Mapping[str, str], rows: Mapping[str, int]) -> Metadata:
+    found: Metadata = {}
+    if day in rows:
+        found["dagster/partition_row_count"] = dg.MetadataValue.int(rows[day])
+    if day in held:
+        found[versions.DATA_FINGERPRINT] = dg.MetadataValue.text(held[day])
+    return found
 
 
 def size(n: int) -> str:
@@ -43,6 +63,11 @@ def size(n: int) -> str:
             return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
         amount /= 1000
     return f"{amount:,.1f} GB"
+
+
+def cost(tokens: int, price: float | None) -> Metadata:
+    """What tokens cost at a price per million; nothing where nobody knows the price."""
+    return {} if price is None else {"estimated_cost_usd": dg.MetadataValue.float(round(usd(tokens, price), 6))}
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MetadataValue:
@@ -84,6 +109,11 @@ def counts(numbers: Mapping[str, int]) -> dg.MetadataValue:
 def plot_by_day(title: str, by_day: Mapping[str, int]) -> Metadata:
     """A picture of rows per day, when there is more than one day to compare."""
     return {"per_day": dg.MetadataValue.md(bars_by_day(title, by_day))} if len(by_day) > 1 else {}
+
+
+def plot_by_name(title: str, counts: Mapping[str, int]) -> Metadata:
+    """A picture of what there is how often, when there is more than one thing to compare."""
+    return {"by_name": dg.MetadataValue.md(bars_by_name(title, counts))} if len(counts) > 1 else {}
 
 
 def plot_lengths(title: str, lengths: Sequence[int], *, unit: str) -> Metadata:

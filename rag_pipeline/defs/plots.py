@@ -44,6 +44,19 @@ def histogram(title: str, values: Sequence[int], *, unit: str) -> str:
     return _image(title, draw)
 
 
+def bars_by_name(title: str, counts: Mapping[str, int], *, most: int = 8) -> str:
+    """How many of which, the largest first; what is beyond `most` names is one bar."""
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    rows = ranked if len(ranked) <= most else [*ranked[: most - 1], ("other", sum(n for _, n in ranked[most - 1 :]))]
+
+    def draw(axes: "Axes") -> None:
+        # A `$` in a name begins no formula.
+        axes.barh([name[:24].replace("$", r"\$") for name, _ in rows], [n for _, n in rows], color=_COLOR)
+        axes.invert_yaxis()
+
+    return _image(title, draw)
+
+
 def lines_over_time(
     title: str, series: Mapping[str, Sequence[tuple[datetime, float]]], *, changes: Sequence[datetime] = ()
 ) -> str:  # fmt: skip

@@ -5,51 +5,36 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
 
+from rag_pipeline.defs.run_log import LogProgress
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
-from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.errors import DatabaseUnavailable
+from rag_pipeline.forgotten import write_marks
+from rag_pipeline.index.bookkeeping import SourceKey
+from rag_pipeline.index.database import Connection, connect, connect_with_vectors
+from rag_pipeline.index.forgetting import at_work, marks
+from rag_pipeline.index.freshness import note_asked
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh import Models
+from rag_pipeline.refresh import Account, Models, Readings
+from rag_pipeline.refresh.readings import note_readings
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.github.stage import Access
 
-_LOG_EVERY_S = 5.0
-
 
 def now_utc() -> datetime:
     """The clock."""
     return datetime.now(UTC)
-
-
-class LogProgress:
-    """Writes how far a stage is into the run's log, every few seconds, with rate and time left."""
-
-    def __init__(self, log: Callable[[str], None]) -> None:
-        self._log = log
-        self._started: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
-        """See `Progress`."""
-        now = time.monotonic()
-        started = self._started.setdefault(stage, now)
-        if now - self._last < _LOG_EVERY_S or done == 0:
-            return
-        self._last = now
-        rate = done / max(now - started, 1e-9)
-        left = f", about {(total - done) / rate:.0f} s left" if total and done < total else ""
-        self._log(f"{stage}: {done:,}{f' of {total:,}' if total else ''} {unit}, {rate:,.1f} per second{left}")
 
 
 @dataclass(kw_only=True)
@@ -70,8 +55,13 @@ class Pipeline:
     """Whoever planned the run has just read GitHub: the run need not ask again."""
     github_unread: Sequence[Failure] = ()
     """What of it could not be read then: the run puts it on record."""
+    readings: Readings = field(default_factory=Readings)
+    """What this process's run has read of the sources."""
+    log: LogProgress | None = None
+    """Of the stage that is at work."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
+    _url: str | None = field(default=None, init=False, repr=False)
 
     @property
     def access(self) -> Access:
@@ -82,20 +72,63 @@ class Pipeline:
         """The lake."""
         return Lake(self.settings.lake_url)
 
-    def progress(self, context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Progress:
-        """Where a stage reports to."""
-        return self.watch or LogProgress(context.log.info)
+    def progress(
+        self, context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext
+    ) -> Progress:
+        """Where a stage reports to; it says something even while the stage does not, until the stage ends."""
+        if self.watch is not None:
+            return self.watch
+        self.close_log()
+        self.log = LogProgress(context.log.info)
+        return self.log.started()
+
+    def close_log(self) -> None:
+        """Nothing is said any more."""
+        if self.log is not None:
+            self.log.close()
+            self.log = None
 
     @property
     def models(self) -> Models:
         """How embedders are made: of the settings, and of embedding spaces."""
         return Models(settings=self.settings.embedding, environ=self.environ, make=self.make_embedder)
 
+    def account(self, run_id: str) -> Account:
+        """On whose account a run embeds."""
+        settings = self.settings
+        return Account(run_id=run_id, budget=settings.budget, prices=settings.prices, clock=self.clock)
+
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection to the migrated database; starts the embedded server if that is the one to use."""
-        with connected(database_url(self.settings)) as connection:
+        connection = self._connect(connect_with_vectors)
+        try:
             yield connection
+        finally:
+            connection.close()
+
+    def _connect(self, connect: Callable[[str], Connection]) -> Connection:
+        if self._url is not None:
+            # To ask each time whether the embedded server runs would take longer than to connect.
+            with suppress(DatabaseUnavailable):
+                return connect(self._url)
+        self._url = database_url(self.settings)
+        return connect(self._url)
+
+    def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: bool = True) -> None:
+        """After this run has read all sources of a kind: remember what was read to the end, and since when."""
+        with self.connection() as connection:
+            self.readings.at |= note_readings(
+                self.settings, kind=kind, connection=connection, at=at, failures=failures, asked=asked
+            )
+
+    def note_drops(self, *, at: datetime, taken_for: Iterable[tuple[str, str]], emptied: bool) -> None:
+        """After this run has looked into the inbox: remember for which tenants and repositories it found something."""
+        with self.connection() as connection:
+            for tenant, repository in sorted(taken_for):
+                key = SourceKey(tenant=tenant, repository=repository, source="drops")
+                note_asked(connection, key, at=at, newest=at)
+        self.readings.inbox_at = at if emptied else None
 
     def search(self, query: SearchQuery) -> Sequence[SearchHit]:
         """Hits of the index's active space, whichever model the settings name by now."""
@@ -111,9 +144,12 @@ class Pipeline:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times a stage's own work."""
+        """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten."""
         started = time.perf_counter()
         try:
-            yield
+            with closing(self._connect(connect)) as connection, at_work(connection):
+                write_marks(self.settings.home, marks(connection))
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self.close_log()

@@ -19,7 +19,7 @@ from rag_pipeline.lake.derive import DeriveReport, derive
 from rag_pipeline.lake.schemas import DOCUMENTS, items_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, failure_of
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 from rag_pipeline.settings import Documents, Redaction, Threads
 from rag_pipeline.settings import fingerprint as settings_fingerprint
 
@@ -71,8 +71,8 @@ def clean_items(
                 return clean(item, threads=threads, redaction=redaction)
             return isolated.call(clean, item, threads=threads, redaction=redaction)
 
-        def transform(part: Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
-            documents = _documents(lake, part, failures, inputs=inputs, cleaned=cleaned)
+        def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
+            documents = _documents(lake, part, failures, inputs=inputs, cleaned=cleaned, advance=advance)
             counted = _counted(documents, report.redactions)
             return to_batches(counted, DOCUMENTS, size=lambda document: len(document.text))
 
@@ -89,10 +89,12 @@ def _counted(documents: Iterator[Document], redactions: Counter[str]) -> Iterato
 
 
 def _documents(
-    lake: Lake, part: Part, failures: list[Failure], *, inputs: Sequence[str], cleaned: Callable[[SourceItem], Document]
-) -> Iterator[Document]:
+    lake: Lake, part: Part, failures: list[Failure], *, inputs: Sequence[str],
+    cleaned: Callable[[SourceItem], Document], advance: Advance,
+) -> Iterator[Document]:  # fmt: skip
     superseded = _superseded(lake, part, inputs)
     for place, item in _items(lake, part, inputs):
+        advance()
         if place in superseded:
             continue
         try:

@@ -5,7 +5,8 @@ the `KnownVectors` protocol. Importing this package loads no model library; each
 """
 
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, make_embedder
-from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, embed_missing
+from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
+from rag_pipeline.embedding.spending import Spending
 from rag_pipeline.embedding.tokens import TokenCounter, counting_version, token_counter
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "EmbeddingProgress",
     "EmbeddingReport",
     "KnownVectors",
+    "Spending",
+    "Text",
     "TokenCounter",
     "counting_version",
     "embed_missing",

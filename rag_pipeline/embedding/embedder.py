@@ -31,6 +31,8 @@ class EmbeddedBatch:
     """What the model read (and a service charges) for this part."""
     failures: Sequence[tuple[int, str]] = ()
     """Texts that the model refuses for good: index and reason."""
+    requests: int = 0
+    """Answered by a service for this part; 0 for a model that runs here."""
 
 
 class Embedder(Protocol):
@@ -77,6 +79,12 @@ class Embedder(Protocol):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Length of each text in the model's tokens, without the marks that the model adds."""
+
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        """What `embed` will count as `tokens` for each text: with prefixes and marks, cut where it would be cut.
+
+        Makes no request. Exact where the model's own tokenizer is known, see `token_counter`.
+        """
 
     def close(self) -> None:
         """Stop threads and connections; safe to call twice."""

@@ -49,6 +49,9 @@ class _HubEmbedder(ABC):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return count_word_pieces(texts)
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return count_word_pieces(texts)
+
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
         # Of about the same length together: a batch is padded to its longest.
         order = iter(sorted(range(len(texts)), key=lambda index: -len(texts[index])))

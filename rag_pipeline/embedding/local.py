@@ -79,6 +79,9 @@ class LocalEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return count_word_pieces(texts)
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [tokens + 2 * _window_count(tokens) for tokens in count_word_pieces(texts)]
+
     def embed_query(self, text: str) -> Vectors:
         windows = _windows([text])
         session = self._first()
@@ -208,12 +211,16 @@ def _windows(texts: Sequence[str]) -> list[_Window]:
     windows = []
     for text, encoding in enumerate(encodings):
         ids = encoding.ids
-        count = max(1, -(-len(ids) // (WINDOW_TOKENS - 2)))
+        count = _window_count(len(ids))
         # Equal windows: a last one of three words would carry no context.
         bounds = [len(ids) * part // count for part in range(count + 1)]
         for start, end in pairwise(bounds):
             windows.append(_Window(text=text, ids=(CLS, *ids[start:end], SEP)))
     return windows
+
+
+def _window_count(tokens: int) -> int:
+    return max(1, -(-tokens // (WINDOW_TOKENS - 2)))
 
 
 def _batches(windows: Sequence[_Window]) -> Iterator[Sequence[_Window]]:

@@ -77,6 +77,9 @@ class OpenAIEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return encoding_counter(self._encoding)(texts)
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [tokens for _, tokens in map(self._input, texts)]
+
     def embed_query(self, text: str) -> Vectors:
         sent, _ = self._input(text)
         retries = min(_QUERY_RETRIES, self._settings.max_retries)
@@ -231,11 +234,13 @@ def _answered(batch: _Batch, served: ServedVectors) -> EmbeddedBatch:
         vectors=served.vectors[good],
         tokens=served.tokens if served.tokens is not None else sum(batch.tokens),
         failures=[(batch.indices[row], "the model returned NaN, infinity or only zeros") for row in bad],
+        requests=1,
     )
 
 
 def _failed(index: int, reason: str) -> EmbeddedBatch:
-    return EmbeddedBatch(indices=[], vectors=np.empty((0, 0), dtype=np.float32), tokens=0, failures=[(index, reason)])
+    nothing = np.empty((0, 0), dtype=np.float32)
+    return EmbeddedBatch(indices=[], vectors=nothing, tokens=0, failures=[(index, reason)], requests=1)
 
 
 def _joined(parts: Sequence[EmbeddedBatch]) -> EmbeddedBatch:
@@ -245,4 +250,5 @@ def _joined(parts: Sequence[EmbeddedBatch]) -> EmbeddedBatch:
         vectors=np.concatenate(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
         tokens=sum(part.tokens for part in parts),
         failures=[failure for part in parts for failure in part.failures],
+        requests=1 + sum(part.requests for part in parts),  # the one that was refused, too
     )

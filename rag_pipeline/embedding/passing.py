@@ -42,5 +42,8 @@ class PassingEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self._embedder.count_tokens(texts)
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.input_tokens(texts)
+
     def close(self) -> None:
         self._embedder.close()

@@ -33,3 +33,6 @@ class PromptedEmbedder(PassingEmbedder):
 
     def embed_query(self, text: str) -> Vectors:
         return self._embedder.embed_query(self._query_prefix + text)
+
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.input_tokens([self._passage_prefix + text for text in texts])

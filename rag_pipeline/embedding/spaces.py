@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_pipeline.embedding.embedder import Embedder, make_embedder
 from rag_pipeline.model import EmbeddingSpace, Json
-from rag_pipeline.settings import Embedding
+from rag_pipeline.settings import Embedding, fingerprint
 
 _DECISIVE = ("provider", "model", "dimensions", "context", "passage_prefix", "query_prefix")
 """Settings that decide what a vector is; all others only how it is asked for."""
@@ -16,6 +16,11 @@ _DECISIVE = ("provider", "model", "dimensions", "context", "passage_prefix", "qu
 def config_of(settings: Embedding) -> dict[str, Json]:
     """What a space remembers: all settings, none of which is a secret."""
     return settings.model_dump(mode="json")
+
+
+def settings_version(settings: Embedding) -> str:
+    """Changes when the settings ask for other vectors; not when they only ask for them in another way."""
+    return fingerprint(dict(zip(_DECISIVE, _decisive(settings), strict=True)))
 
 
 def settings_of(space: EmbeddingSpace, settings: Embedding) -> Embedding:

@@ -19,12 +19,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding.embedder import Embedder
-from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, embed_missing
+from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
+from rag_pipeline.embedding.spending import Spending
 from rag_pipeline.lake.derive import as_partial, combine, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 
 STAGE = "embeddings"
 
@@ -52,6 +53,8 @@ class EmbeddingsReport:
 
     parts: int = 0
     fresh: int = 0
+    known_parts: int = 0
+    """Of those that were not fresh, parts that had all their vectors before they changed."""
     chunks: int = 0
     """Chunks of the parts that were not fresh."""
     skipped: int = 0
@@ -67,6 +70,8 @@ class EmbeddingsReport:
     refused: list[tuple[UUID, str]] = field(default_factory=list)
     """Texts that the model refuses for good, with the reason."""
     rows_by_day: Counter[str] = field(default_factory=Counter)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What each part holds now, changed or not."""
 
 
 def lake_stage(space: EmbeddingSpace) -> str:
@@ -84,10 +89,17 @@ def embed_chunks(
     stored: StoredParts,
     progress: Progress,
     only: Callable[[str, Sequence[UUID]], set[UUID]] | None = None,
+    spending_of: Callable[[str], Spending] | None = None,
 ) -> EmbeddingsReport:
     """Bring the vectors of these days' chunks up to date, in the store (`vectors_of(tenant)`) and in the lake.
 
+    What that costs goes on the account of the tenant (`spending_of(tenant)`) and of the repository that first brought
+    a text.
+
     `only(tenant, hashes)` says which of these texts are wanted; a part of which others lack a vector stays partial.
+
+    Raises:
+        BudgetExceeded: what is embedded by then is stored; and everything that `Embedder.embed` raises.
     """
     report = EmbeddingsReport()
     stage = lake_stage(space)
@@ -96,12 +108,19 @@ def embed_chunks(
         parts = list(group)
         vectors = vectors_of(tenant)
         wanted = partial(only, tenant) if only else None
-        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted)
+        restored = Advance(progress, f"{STAGE}: looking into the lake", total=None, unit="known vectors")
+        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted, advance=restored)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
-        done = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report))
+        done = embed_missing(
+            texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report),
+            spending=spending_of(tenant) if spending_of else None,
+        )  # fmt: skip
         _count(report, done)
+        written = Advance(progress, f"{STAGE}: writing the lake", total=total, unit="vectors")
         for part in parts:
-            complete = _write_part(lake, part, stage, space, vectors, fingerprint=stale[part], report=report)
+            complete = _write_part(
+                lake, part, stage, space, vectors, fingerprint=stale[part], report=report, advance=written
+            )
             if complete:
                 stored.record(part, stale[part])
     for part in parts_in(lake, [stage], days):
@@ -118,16 +137,18 @@ def _stale(
         report.parts += 1
         if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
             report.fresh += 1
+            report.fingerprints[part] = expected
         else:
+            report.known_parts += stored.fingerprint(part) is not None
             yield part, expected
 
 
 def _texts(
     lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport,
-    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None,
-) -> Iterator[tuple[UUID, str]]:  # fmt: skip
+    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None, advance: Advance,
+) -> Iterator[Text]:  # fmt: skip
     for part in parts:
-        report.restored += _restore(lake, part, stage, vectors)
+        report.restored += _restore(lake, part, stage, vectors, advance)
         for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
             report.chunks += batch.num_rows
             above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
@@ -135,10 +156,14 @@ def _texts(
             hashes = ids_of(batch.column("text_hash"))
             chosen = set(hashes) if wanted is None else wanted(hashes)
             report.skipped += sum(text_hash not in chosen for text_hash in hashes)
-            yield from ((h, text) for h, text in zip(hashes, inputs, strict=True) if h in chosen)
+            yield from (
+                Text(text_hash, text, part.repository)
+                for text_hash, text in zip(hashes, inputs, strict=True)
+                if text_hash in chosen
+            )
 
 
-def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
+def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance: Advance) -> int:
     """Give the store the part's vectors that it lost: a new database needs no model."""
     restored = 0
     for batch in lake.read(stage, part):
@@ -148,6 +173,7 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors) -> int:
         if rows:
             matrix = _matrix(batch.column("embedding"))[rows]
             restored += vectors.store([hashes[row] for row in rows], matrix)
+        advance(len(hashes))
     return restored
 
 
@@ -165,6 +191,7 @@ def _write_part(
     *,
     fingerprint: str,
     report: EmbeddingsReport,
+    advance: Advance,
 ) -> bool:
     """Write the part's vectors to the lake; False when a text has none."""
     schema = embeddings_schema(space.dimensions)
@@ -177,7 +204,9 @@ def _write_part(
             found = vectors.fetch(hashes)
             complete = complete and len(found) == len(hashes)
             writer.add(_to_batch([h for h in hashes if h in found], found, schema))
+            advance(batch.num_rows)
         writer.fingerprint = fingerprint if complete else as_partial(fingerprint)
+    report.fingerprints[part] = writer.fingerprint
     report.bytes += writer.bytes
     report.rows_by_day[part.day.isoformat()] += writer.rows
     return complete

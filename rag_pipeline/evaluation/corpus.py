@@ -14,7 +14,7 @@ from typing import Final
 
 from rag_pipeline.chunking.stage import Rules
 from rag_pipeline.documents import clean
-from rag_pipeline.embedding import Embedder, EmbeddingProgress, embed_missing
+from rag_pipeline.embedding import Embedder, EmbeddingProgress, Text, embed_missing
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.labelled import LabelledDocument, LabelledSet, is_python
 from rag_pipeline.evaluation.labels import LabelSet, question_of
@@ -94,7 +94,7 @@ def _write(
     def tell(so_far: EmbeddingProgress) -> None:
         progress("texts", done=before + so_far.embedded, total=None, unit="texts embedded")
 
-    texts = ((chunk.text_hash, chunk.context + chunk.text) for entry in entries for chunk in entry.chunks)
+    texts = (Text(chunk.text_hash, chunk.context + chunk.text) for entry in entries for chunk in entry.chunks)
     embedded = embed_missing(texts, embedder=embedder, vectors=vectors, on_progress=tell)
     report.embedded += embedded.embedded
     refused = dict(embedded.failures)

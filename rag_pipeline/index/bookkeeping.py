@@ -56,6 +56,11 @@ def stored_parts(connection: Connection, space: EmbeddingSpace, days: DayRange, 
     return {Part(tenant=row[0], repository=row[1], day=row[2]): row[3] for row in rows}
 
 
+def forget_stored(connection: Connection, space: EmbeddingSpace, *, stage: str) -> None:
+    """Let the next run of a stage look at every part again, whatever it had stored of it."""
+    connection.execute(queries("progress")["forget_stored"], {"space": space.space_id, "stage": stage})
+
+
 def record_part(
     connection: Connection, space: EmbeddingSpace, part: Part, *, stage: str, fingerprint: str, now: datetime
 ) -> None:

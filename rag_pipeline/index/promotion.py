@@ -22,7 +22,8 @@ Gate = Callable[[EmbeddingSpace, EmbeddingSpace], Sequence[str] | None]
 """(candidate, active) to what the candidate is worse at than is tolerated, a line each;
 None: there is nothing to measure with."""
 
-_WRITING = 0x52414753  # any number of our own
+WRITING = 0x52414753
+"""Any number of our own, for the lock that those who write share."""
 _PATIENCE_S = 10.0  # for a run that writes to the index
 
 
@@ -44,7 +45,7 @@ class Standing:
 @contextmanager
 def writing(connection: Connection) -> Iterator[None]:
     """While documents are written: the active space stays the active one. Several runs may write at once."""
-    values = {"lock": _WRITING}
+    values = {"lock": WRITING}
     connection.execute(queries("promotion")["enter_writing"], values)
     try:
         yield
@@ -116,7 +117,7 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
 def _switch(connection: Connection, space: EmbeddingSpace, *, command: str, force: bool) -> EmbeddingSpace:
     with _patient("a run is writing to the index"), connection.transaction():
         _wait_at_most(connection)
-        connection.execute(queries("promotion")["exclude_writing"], {"lock": _WRITING})
+        connection.execute(queries("promotion")["exclude_writing"], {"lock": WRITING})
         connection.execute(queries("spaces")["lock"])
         space = numbered_space(connection, space.space_id)  # it may have been dropped while we waited
         # Nothing is written from here on, so what is complete now is complete when it answers the first question.

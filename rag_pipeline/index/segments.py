@@ -71,17 +71,23 @@ def add_segments(connection: Connection, *, added: Iterable[Worded], removed: It
     return len(keys)
 
 
-def merge_segments(connection: Connection, *, everything: bool = False) -> int:
+def merge_segments(
+    connection: Connection, *, everything: bool = False, tenant: str | None = None, most: int | None = None
+) -> int:
     """Merge segments where many of one size have gathered, or all of each tenant and scope; returns how many are gone.
+
+    With `tenant`, only those of this one. `most`: also all of a tenant and scope that has more than these.
 
     Each merge is a transaction of its own; one that another process is at is left to it.
     """
     gone = 0
     rows = connection.execute(queries("segments")["sizes"]).fetchall()
-    for (tenant, scope), group in groupby(rows, key=lambda row: (row[1], row[2])):
+    wanted = [row for row in rows if tenant in (None, row[1])]
+    for (owner, scope), group in groupby(wanted, key=lambda row: (row[1], row[2])):
         sizes = [_Size(segment_id=row[0], chunks=row[3], removed=row[4]) for row in group]
-        while chosen := ([s.segment_id for s in sizes] if everything else _to_merge(sizes)):
-            merged = _merge(connection, chosen, tenant=tenant, scope=scope) if len(chosen) > 1 else None
+        every = everything or (most is not None and len(sizes) > most)
+        while chosen := ([s.segment_id for s in sizes] if every else _to_merge(sizes)):
+            merged = _merge(connection, chosen, tenant=owner, scope=scope) if len(chosen) > 1 else None
             if merged is None:
                 break
             gone += len(chosen)

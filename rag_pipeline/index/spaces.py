@@ -112,6 +112,11 @@ def live_texts(connection: Connection, tenant: str, hashes: Sequence[UUID]) -> s
     return {row[0] for row in rows}
 
 
+def embedded_texts(connection: Connection, space: EmbeddingSpace, hashes: Sequence[UUID]) -> set[UUID]:
+    """Those of the texts that have a vector in a space, whoever brought them; changes nothing."""
+    return {row[0] for row in connection.execute(statement("embedded", space), {"hashes": list(hashes)})}
+
+
 @contextmanager
 def still_there(space: EmbeddingSpace) -> Iterator[None]:
     """Around work with a space that somebody may drop meanwhile.

@@ -7,15 +7,17 @@ is withheld, keeps its former state in the index, and is quarantined.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
@@ -24,7 +26,7 @@ from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 
 STAGE = "knowledge_index"
 _BATCH = 500
@@ -38,6 +40,10 @@ class IndexReport:
     fresh: int = 0
     written: WriteReport = field(default_factory=WriteReport)
     documents_by_day: Counter[str] = field(default_factory=Counter)
+    fingerprints: dict[Part, str] = field(default_factory=dict)
+    """What of each part is in the index now, changed or not."""
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    """(tenant, repository) of which something was written."""
     graph_built: bool = False
     postings_rebuilt: bool = False
     """All of them: another analyzer had made them, or none."""
@@ -62,9 +68,11 @@ def index_documents(
     now: datetime,
     progress: Progress,
     pg_search: bool = False,
+    kept_from: Mapping[str, datetime] | None = None,
 ) -> IndexReport:
     """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking.
 
+    What is forgotten is refused, whatever the lake holds, and what of a source type changed last before `kept_from`.
     `pg_search`: ParadeDB's index is kept up, too.
 
     Raises:
@@ -76,20 +84,28 @@ def index_documents(
             'there, or set retrieval.lexical to "postings"'
         )
     report = IndexReport(postings_rebuilt=rebuild_if_outdated(connection))
+    forgotten = Forgotten(marks=marks(connection), kept_from=kept_from or {})
     parts = parts_in(lake, ["documents"], days)
     stored = stored_parts(connection, space, days, stage=STAGE)
     writer = IndexWriter(connection, fingerprint=fingerprint, now=now)
+    stale: dict[Part, str] = {}
     for done, part in enumerate(parts, start=1):
-        expected = part_fingerprint(lake, part)
-        report.parts += 1
-        if stored.get(part) == expected:
-            report.fresh += 1
-        else:
-            _index_part(lake, part, report, connection=connection, space=space, writer=writer)
-            failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
-            if (part.tenant, part.repository, part.day) not in failed:
-                record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+        report.fingerprints[part] = part_fingerprint(lake, part)
+        if stored.get(part) != report.fingerprints[part]:
+            stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
+    report.parts, report.fresh = len(parts), len(parts) - len(stale)
+    total = sum(int((lake.tags("documents", part) or {}).get("rows", "0")) for part in stale)
+    advance = Advance(progress, STAGE, total=total, unit="documents")
+    for part, expected in stale.items():
+        _index_part(
+            lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten, advance=advance
+        )
+        failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
+        if (part.tenant, part.repository, part.day) not in failed:
+            record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+    # What follows is each one long statement: who watches shall know at what we are.
+    progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
     if pg_search:
         for tenant in sorted({part.tenant for part in parts}):
             report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
@@ -99,19 +115,23 @@ def index_documents(
 
 
 def _index_part(
-    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace, writer: IndexWriter
-) -> None:
+    lake: Lake, part: Part, report: IndexReport, *, connection: Connection, space: EmbeddingSpace,
+    writer: IndexWriter, forgotten: Forgotten, advance: Advance,
+) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
     partial = is_partial(lake.fingerprint("chunks", part))
-    entries = iter(_entries(lake, part))
+    entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
     while batch := list(islice(entries, _BATCH)):
         known = vectors.known(list({chunk.text_hash for entry in batch for chunk in entry.chunks}))
         chunked = [entry for entry in batch if not (partial and _lacks_chunks(entry))]
         complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
         report.written.add(written)
+        if written.rows:
+            report.changed.add((part.tenant, part.repository))
         if written.documents:
             report.documents_by_day[part.day.isoformat()] += written.documents
+        advance(len(batch))
 
 
 def _entries(lake: Lake, part: Part) -> Iterator[Entry]:

@@ -103,7 +103,9 @@ class IndexWriter:
 
     def _write_batch(self, batch: Sequence[Entry], report: WriteReport) -> None:
         batch = _newest(batch, report)
-        states = {entry.document.document_id: self._state(entry) for entry in batch}
+        states = {
+            entry.document.document_id: state_of(entry.document, fingerprint=self._fingerprint) for entry in batch
+        }
         changed = self._changed(batch, states, report)
         if not changed:
             return
@@ -174,21 +176,22 @@ class IndexWriter:
             self._fingerprint, state, d.source_updated_at, d.observed_at, d.deleted, self._now, age_of(d)[0],
         )  # fmt: skip
 
-    def _state(self, entry: Entry) -> UUID:
-        """Everything the index shows of a document; when and how often it was observed is not part of it."""
-        d = entry.document
-        shown = (d.repository, d.path, d.language, d.title, d.url, d.anchor)
-        return stable_id(
-            "state",
-            *(value or "" for value in shown),
-            dump_metadata(d.metadata),
-            d.source_updated_at.isoformat(),
-            str(d.deleted),
-            self._fingerprint,
-            d.text,
-            *((d.scope,) if d.scope is not None else ()),
-            *(f"{s.start_char} {s.anchor} {s.name}" for s in d.sections or ()),
-        )
+
+def state_of(document: Document, *, fingerprint: str) -> UUID:
+    """Everything the index shows of a document; when and how often it was observed is not part of it."""
+    d = document
+    shown = (d.repository, d.path, d.language, d.title, d.url, d.anchor)
+    return stable_id(
+        "state",
+        *(value or "" for value in shown),
+        dump_metadata(d.metadata),
+        d.source_updated_at.isoformat(),
+        str(d.deleted),
+        fingerprint,
+        d.text,
+        *((d.scope,) if d.scope is not None else ()),
+        *(f"{s.start_char} {s.anchor} {s.name}" for s in d.sections or ()),
+    )
 
 
 def _chunk_row(chunk: Chunk, document: Document) -> tuple[object, ...]:

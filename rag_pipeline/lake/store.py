@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from rag_pipeline.errors import PermanentError
 
 _PREFIX = "rag."
+_TEMPORARY = re.compile(r"[.-][0-9a-f]{32}\.tmp$")
 _DAY_FILE = re.compile(r"^(\d{4}-\d\d-\d\d)\.parquet$")
 
 
@@ -33,6 +34,14 @@ class Part:
     tenant: str
     repository: str
     day: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSize:
+    """What a stage takes up in the lake."""
+
+    files: int
+    bytes: int
 
 
 class PartWriter:
@@ -102,10 +111,28 @@ class Lake:
         names = self._names(self._folder(stage, tenant, repository))
         return sorted(date.fromisoformat(match[1]) for name in names if (match := _DAY_FILE.match(name)))
 
+    def exists(self, stage: str, part: Part) -> bool:
+        """Whether there is a file, damaged or not."""
+        return bool(self._fs.exists(self.path(stage, part)))
+
     def fingerprint(self, stage: str, part: Part) -> str | None:
         """The fingerprint a part was written with; None when there is no such file or it cannot be read."""
         tags = self.tags(stage, part)
         return tags.get("fingerprint") if tags else None
+
+    def schema(self, stage: str, part: Part) -> pa.Schema | None:
+        """The columns of a part, from its footer; None when there is no such file.
+
+        Raises:
+            PermanentError: the file is damaged.
+        """
+        try:
+            with self._open(self.path(stage, part)) as file:
+                return pq.ParquetFile(file).schema_arrow
+        except FileNotFoundError:
+            return None
+        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+            raise _damaged(self.path(stage, part), stage, part, error) from error
 
     def tags(self, stage: str, part: Part) -> dict[str, str] | None:
         """All that was noted with a part, `rows` included; None when there is no such file or it cannot be read."""
@@ -136,13 +163,13 @@ class Lake:
         except FileNotFoundError:
             return
         except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-            raise PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again") from error
+            raise _damaged(path, stage, part, error) from error
 
     @contextlib.contextmanager
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
         """A writer that replaces the part when the block ends without an error; with no rows at all it removes it."""
         path = self.path(stage, part)
-        target = Path(f"{path}.{uuid4().hex}.tmp" if self._local else f"{tempfile.gettempdir()}/{uuid4().hex}.parquet")
+        target = Path(f"{path}.{uuid4().hex}.tmp" if self._local else f"{tempfile.gettempdir()}/rag-{uuid4().hex}.tmp")
         writer = PartWriter(lambda: _new_file(target), schema)
         try:
             yield writer
@@ -165,6 +192,20 @@ class Lake:
         found = [(tenant, name) for tenant in self._names(root) for name in self._names(f"{root}/{tenant}")]
         return sorted((unquote(tenant), unquote(name)) for tenant, name in found)
 
+    def sizes(self) -> dict[str, StageSize]:
+        """What each stage takes up; lists every file, which takes a while in a large lake far away."""
+        self._fs.invalidate_cache(self._root)
+        found: dict[str, StageSize] = {}
+        try:
+            listed = self._fs.find(self._root, detail=True)
+        except FileNotFoundError:
+            return {}
+        for path, about in listed.items():
+            stage = str(path)[len(self._root) :].lstrip("/").split("/")[0]
+            known = found.get(stage, StageSize(files=0, bytes=0))
+            found[stage] = StageSize(files=known.files + 1, bytes=known.bytes + int(about["size"]))
+        return dict(sorted(found.items()))
+
     def remove(self, stage: str, part: Part) -> bool:
         """Remove a part; False when there was none."""
         try:
@@ -172,6 +213,34 @@ class Lake:
         except FileNotFoundError:
             return False
         return True
+
+    def substages(self, stage: str) -> list[str]:
+        """Stages below this one, as there is one of vectors for each embedding space."""
+        return sorted(f"{stage}/{name}" for name in self._names(f"{self._root}/{stage}"))
+
+    def remove_folder(self, stage: str, *, tenant: str, repository: str) -> None:
+        """Remove a repository's folder when nothing is left in it, and the tenant's then; an object store has none."""
+        if not self._local:
+            return
+        folder = Path(self._folder(stage, tenant, repository))
+        for empty in (folder, folder.parent):
+            with contextlib.suppress(OSError):
+                empty.rmdir()
+
+    def remove_abandoned(self, *, before: datetime) -> tuple[int, int]:
+        """Remove temporary files that nobody has written to since; how many they were, and their bytes.
+
+        A writer that was killed leaves one. Of an object store they lie on this machine, and it sees only its own.
+        """
+        folder, files = (self._root, "**/*.parquet.*.tmp") if self._local else (tempfile.gettempdir(), "rag-*.tmp")
+        removed = held = 0
+        for path in Path(folder).glob(files):
+            with contextlib.suppress(FileNotFoundError):
+                seen = path.stat()
+                if _TEMPORARY.search(path.name) and seen.st_mtime < before.timestamp():
+                    path.unlink()
+                    removed, held = removed + 1, held + seen.st_size
+        return removed, held
 
     def _folder(self, stage: str, tenant: str, repository: str) -> str:
         return f"{self._root}/{stage}/{_folder_name(tenant)}/{_folder_name(repository)}"
@@ -190,6 +259,10 @@ class Lake:
 
     def _open(self, path: str) -> Any:
         return Path(path).open("rb") if self._local else self._fs.open(path, "rb")
+
+
+def _damaged(path: str, stage: str, part: Part, error: Exception) -> PermanentError:
+    return PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again")
 
 
 def _new_file(path: Path) -> Any:

@@ -6,14 +6,18 @@ as one position, and a position is only moved when everything up to it is in the
 
 from __future__ import annotations
 
+from rag_pipeline.refresh.accounts import Account
 from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, documents_fingerprint, pipeline_fingerprint
 from rag_pipeline.refresh.plan import Plan, activate_when_complete, note_progress, plan
+from rag_pipeline.refresh.readings import Readings
 from rag_pipeline.refresh.spaces import Models, serving_space, spaces_to_feed
 
 __all__ = [
     "RAW_STAGES",
+    "Account",
     "Models",
     "Plan",
+    "Readings",
     "activate_when_complete",
     "chunking_rules",
     "documents_fingerprint",

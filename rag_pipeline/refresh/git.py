@@ -44,6 +44,19 @@ class GitProgress:
         mirror = mirror_of(self.repository, home=self._settings.home)
         return "" if mirror.fetch(now=self._now) is not None else "has no commit yet"
 
+    def is_read(self) -> bool:
+        """Whether it was ever read."""
+        return mirror_of(self.repository, home=self._settings.home).exists()
+
+    def incomplete(self) -> str:
+        """A fetch brings all or nothing."""
+        return ""
+
+    def newest(self) -> datetime | None:
+        """When the branch came to where it stands; None: it has no commit."""
+        head = self._timeline().head
+        return head.at if head else None
+
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """The first day that the index has not seen, for everything after it follows; none when it is up to date."""
         timeline = self._timeline()

@@ -20,6 +20,7 @@ from rag_pipeline.sources.github.stage import (
     day_inputs,
     day_of,
     fetch_repository,
+    is_kept,
     threads_by_day,
 )  # fmt: skip
 from rag_pipeline.sources.github.store import Store
@@ -40,6 +41,7 @@ class GitHubProgress:
         self._now = now
         self._mirror = GitHubMirror(settings, repository)
         self._first_day = settings.first_day_of(repository)
+        self._forgotten = settings.forgotten(now)
         self.repository = repository
         self.key = SourceKey(tenant=repository.tenant, repository=repository.name, source="github")
 
@@ -49,6 +51,25 @@ class GitHubProgress:
             return ""
         report, usage = fetch_repository(self._settings, self.repository, self._access)
         return f"GitHub was not read to the end: {report.stopped}" if report.stopped else _asked(usage.requests)
+
+    def is_read(self) -> bool:
+        """Whether it was ever read."""
+        return self._mirror.exists()
+
+    def incomplete(self) -> str:
+        """Why the last reading did not come to the end; empty: it did."""
+        if not self._mirror.exists():
+            return ""
+        with self._mirror.open() as store:
+            stopped = store.note("stopped")
+        return f"GitHub was not read to the end: {stopped}" if stopped else ""
+
+    def newest(self) -> datetime | None:
+        """When the newest change of a thread was; None: there is no thread."""
+        if not self._mirror.exists():
+            return None
+        with self._mirror.open() as store:
+            return store.newest_change()
 
     def unread(self, reason: str) -> Failure:
         """What goes on record of a repository that could not be read."""
@@ -86,7 +107,9 @@ class GitHubProgress:
         span = DayRange(first=min(pending), last=max(pending))
         parts = IndexedParts(self._settings, lake, connection, space, span)
         identity = self._mirror.identity(store)
-        by_day = threads_by_day(store, span, first_day=self._first_day, today=self._now.date())
+        by_day = threads_by_day(
+            store, span, first_day=self._first_day, today=self._now.date(), forgotten=self._forgotten
+        )
         # From the last day on: what a run left out is there more often than not.
         for day in reversed(pending):
             part = Part(tenant=self.repository.tenant, repository=self.repository.name, day=day)
@@ -102,7 +125,7 @@ class GitHubProgress:
             {
                 day_of(thread, first_day=self._first_day, today=self._now.date())
                 for thread in store.threads(after=after)
-                if f"github_{thread.kind}" in STAGES
+                if is_kept(thread, self._forgotten)
             }
         )
 

@@ -15,11 +15,9 @@ from rag_pipeline.lake.derive import combine, expected_fingerprint, is_fresh, pa
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.settings import Settings
-from rag_pipeline.sources.drops.stage import STAGE as DROPS_STAGE
-from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
-from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
+from rag_pipeline.sources.kinds import raw_stages
 
-RAW_STAGES = (*GIT_STAGES.values(), *GITHUB_STAGES.values(), DROPS_STAGE)
+RAW_STAGES = raw_stages()
 """What documents are made from."""
 
 

@@ -8,17 +8,23 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.forgetting import marks
+from rag_pipeline.index.freshness import note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
+from rag_pipeline.refresh.readings import Readings, read_and_note
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
+from rag_pipeline.sources.kinds import Outside
 
 _MAX_GAP = timedelta(days=3)
 _MAX_RANGES = 8
@@ -48,26 +54,33 @@ class Plan:
 
 
 def plan(
-    settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, access: Access, lake: Lake,
-    now: datetime,
+    settings: Settings, *, connection: Connection, space: EmbeddingSpace | None, access: Access | None,
+    lake: Lake, now: datetime,
 ) -> Plan:  # fmt: skip
     """Read the sources and find the days that the index has not seen.
 
-    Today is always among them: it costs little, and its partition shall not look missing.
+    Today is always among them: it costs little, and its partition shall not look missing. Without `access`, GitHub is
+    not asked: what its mirrors hold counts.
 
     Raises:
         RagPipelineError: the only source that is configured cannot be read.
     """
     today = now.date()
-    due, reasons = {today}, []
-    readable: list[GitProgress | GitHubProgress] = [
+    write_marks(settings.home, marks(connection))
+    due = {today}
+    reasons = [
+        f"{r.name} is forgotten and not read: take it out of rag_pipeline.toml" for r in settings.forgotten_repositories
+    ]
+    outside = Outside(base=settings.base, environ=access.environ) if access else None
+    readable: list[GitProgress | GitHubProgress | KindProgress] = [
         *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
         *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
+        *kinds_progress(settings, now=now, outside=outside),
     ]
     github_unread: list[Failure] = []
     for source in readable:
         try:
-            remark = source.read()
+            remark = read_and_note(source, connection=connection, now=now)
         except RagPipelineError as error:
             if len(readable) == 1:
                 raise
@@ -95,14 +108,20 @@ def plan(
 
 def note_progress(
     settings: Settings, lake: Lake, days: DayRange, *, connection: Connection, space: EmbeddingSpace, now: datetime,
-    git: RawReport | None,
+    git: RawReport | None, readings: Readings,
 ) -> list[str]:  # fmt: skip
     """After the last stage: move the position of each source that is wholly in the index; their repositories.
 
-    `git` is what this run has read of the git repositories; None: it has read none.
+    `git` is what this run has read of the git repositories; None: it has read none. A source that was read on a day of
+    this run, and has nothing left that the index lacks, is complete up to that reading.
     """
     sources = _sources(settings, lake, now=now, git=git)
-    return [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+    moved = [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+    for source in sources:
+        read_at = readings.of(source.key)
+        if read_at is not None and read_at.date() in days and not source.pending(connection, space):
+            note_complete(connection, source.key, until=read_at, now=now)
+    return moved
 
 
 def activate_when_complete(
@@ -127,6 +146,7 @@ def _sources(
     return [
         *(GitProgress(settings, r, now=now, read_to=read.get((r.tenant, r.name))) for r in settings.git_repositories),
         *(GitHubProgress(settings, r, now=now) for r in settings.github_repositories),
+        *kinds_progress(settings, now=now),
         *drops_progress(settings, lake, now=now),
     ]
 

@@ -12,11 +12,12 @@ from datetime import date, datetime
 from uuid import UUID
 
 from rag_pipeline.embedding import Embedder
-from rag_pipeline.embedding.spaces import config_of, embedder_of
+from rag_pipeline.embedding.spaces import config_of, embedder_of, settings_of
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
-from rag_pipeline.index.bookkeeping import record_part, stored_parts
+from rag_pipeline.index.bookkeeping import forget_stored, record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.promotion import Standing, standing
 from rag_pipeline.index.spaces import (
     SpaceVectors,
@@ -33,6 +34,7 @@ from rag_pipeline.index.spaces import (
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import Progress
+from rag_pipeline.refresh.accounts import Account
 from rag_pipeline.settings import Embedding
 
 _ALL_DAYS = DayRange(first=date.min, last=date.max)
@@ -158,32 +160,40 @@ def spaces_to_feed(connection: Connection, models: Models) -> Feed:
 
 
 def embed_space(
-    lake: Lake, days: DayRange, space: EmbeddingSpace, *, models: Models, connection: Connection, now: datetime,
-    progress: Progress, only: Callable[[str, Sequence[UUID]], set[UUID]] | None = None,
+    lake: Lake, days: DayRange, space: EmbeddingSpace, *, models: Models, connection: Connection, account: Account,
+    now: datetime, progress: Progress, only: Callable[[str, Sequence[UUID]], set[UUID]] | None = None,
 ) -> EmbeddingsReport:  # fmt: skip
     """Bring the vectors of these days' chunks up to date in one space; see `embed_chunks`."""
     embedder = models.of(space)
+    settings = settings_of(space, models.settings)
     try:
-        return embed_chunks(
-            lake, days, space=space, embedder=embedder,
-            vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
-            stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
-        )  # fmt: skip
+        with counting_on_vectors(connection):
+            return embed_chunks(
+                lake, days, space=space, embedder=embedder,
+                vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
+                stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
+                spending_of=lambda tenant: account.spending(connection, space, settings=settings, tenant=tenant),
+            )  # fmt: skip
     finally:
         embedder.close()
 
 
 def feed_candidates(
-    lake: Lake, days: DayRange, feed: Feed, *, models: Models, connection: Connection, now: datetime, progress: Progress
-) -> list[tuple[EmbeddingSpace, EmbeddingsReport]]:
-    """Give the candidates the vectors of these days; what one of them raises goes to `feed.problems`."""
+    lake: Lake, days: DayRange, feed: Feed, *, models: Models, connection: Connection, account: Account, now: datetime,
+    progress: Progress,
+) -> list[tuple[EmbeddingSpace, EmbeddingsReport]]:  # fmt: skip
+    """Give the candidates the vectors of these days; what one of them raises goes to `feed.problems`.
+
+    That their budget is spent, too: what answers questions shall not wait for them.
+    """
     reports = []
     for space in feed.candidates:
         try:
             with still_there(space):
                 report = embed_space(
-                    lake, days, space, models=models, connection=connection, now=now, progress=progress
-                )
+                    lake, days, space, models=models, connection=connection, account=account, now=now,
+                    progress=progress,
+                )  # fmt: skip
         except RagPipelineError as error:
             feed.problems.append(f"embedding space {space.space_id} ({space.model}) was not fed: {error}")
         else:
@@ -192,23 +202,33 @@ def feed_candidates(
 
 
 def build_space(
-    lake: Lake, space: EmbeddingSpace, *, models: Models, connection: Connection, now: datetime, progress: Progress
-) -> BuildReport:
+    lake: Lake, space: EmbeddingSpace, *, models: Models, connection: Connection, account: Account, now: datetime,
+    progress: Progress,
+) -> BuildReport:  # fmt: skip
     """Give a space every text that the index shows and it lacks, then its graph; a retired one is fed from then on.
 
     The texts come from the lake, because only there they stand as they are embedded, with their context. What is
     stored stays stored: after a crash it goes on where it was.
 
     Raises:
-        SpaceUnavailable: somebody dropped it meanwhile. And everything that `Embedder.embed` raises.
+        SpaceUnavailable: somebody dropped it meanwhile.
+        BudgetExceeded: the next text may not be paid for. And everything that `Embedder.embed` raises.
     """
     models.of(space).close()  # what cannot be filled is not to be fed either
-    with still_there(space):
-        resume(connection, space)
-        embeddings = embed_space(
-            lake, _ALL_DAYS, space, models=models, connection=connection, now=now, progress=progress,
+
+    def fill() -> EmbeddingsReport:
+        return embed_space(
+            lake, _ALL_DAYS, space, models=models, connection=connection, account=account, now=now, progress=progress,
             only=lambda tenant, hashes: live_texts(connection, tenant, hashes),
         )  # fmt: skip
+
+    with still_there(space):
+        resume(connection, space)
+        embeddings = fill()
+        if not embeddings.refused and standing(connection, space).missing:
+            # Vectors were lost of parts that are on record as stored: look at all of them.
+            forget_stored(connection, space, stage="embeddings")
+            embeddings = fill()
         graph_built = ensure_graph(connection, space)
         return BuildReport(embeddings=embeddings, graph_built=graph_built, standing=standing(connection, space))
 

@@ -16,6 +16,7 @@ from rag_pipeline.index.writer import WriteReport
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.progress import Progress
+from rag_pipeline.refresh.accounts import Account
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, pipeline_fingerprint
 from rag_pipeline.refresh.spaces import Feed, Models, embed_space, feed_candidates, spaces_to_feed
@@ -35,8 +36,8 @@ class IndexedReport:
 
 
 def index_threads(
-    settings: Settings, lake: Lake, repository: Repository, *, connection: Connection, models: Models, now: datetime,
-    progress: Progress,
+    settings: Settings, lake: Lake, repository: Repository, *, connection: Connection, models: Models,
+    account: Account, now: datetime, progress: Progress,
 ) -> IndexedReport:  # fmt: skip
     """Bring a repository's pull requests and issues, as its mirror holds them, through all stages into the index."""
     report = IndexedReport()
@@ -47,7 +48,7 @@ def index_threads(
         for days in _runs_of(pending):
             found, parts = RepositoryReport(repository=repository), GitHubReport()
             write_days(settings, lake, repository, days, report=parts, found=found, now=now)
-            _run_stages(settings, lake, days, report, connection, feed, models, now, progress)
+            _run_stages(settings, lake, days, report, connection, feed, models, account, now, progress)
             report.days += [day for day in pending if day in days]
         source.note(connection, feed.space, lake, DayRange(first=settings.first_day, last=now.date()))
     report.problems = feed.problems
@@ -56,7 +57,7 @@ def index_threads(
 
 def _run_stages(
     settings: Settings, lake: Lake, days: DayRange, report: IndexedReport, connection: Connection, feed: Feed,
-    models: Models, now: datetime, progress: Progress,
+    models: Models, account: Account, now: datetime, progress: Progress,
 ) -> None:  # fmt: skip
     def settle(failures: list[Failure], stage: str) -> None:
         record_failures(connection, failures, stage=stage, days=days, now=now)
@@ -75,11 +76,16 @@ def _run_stages(
         lake, days, rules=chunking_rules(settings), limits=settings.documents, progress=progress,
     )  # fmt: skip
     settle(chunked.failures, "chunks")
-    embedded = embed_space(lake, days, feed.space, models=models, connection=connection, now=now, progress=progress)
-    feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
+    embedded = embed_space(
+        lake, days, feed.space, models=models, connection=connection, account=account, now=now, progress=progress
+    )
+    feed_candidates(
+        lake, days, feed, models=models, connection=connection, account=account, now=now, progress=progress
+    )  # fmt: skip
     indexed = index_documents(
         lake, days, connection=connection, space=feed.space, fingerprint=pipeline_fingerprint(settings), now=now,
         progress=progress, pg_search=settings.retrieval.lexical == "pg_search",
+        kept_from=settings.retention.kept_from(now),
     )  # fmt: skip
     settle(indexed.failures, "knowledge_index")
     report.embedded += embedded.embedded

@@ -5,7 +5,7 @@ Every statement here runs as `rag_reader`, who owns nothing and sees one tenant 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from rag_pipeline.retrieval.lexical_leg import LexicalRanking, VisibleSegments, 
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
-from rag_pipeline.retrieval.vector_leg import Way, nearest, similarities, with_filters
+from rag_pipeline.retrieval.vector_leg import Way, ask_nearest, similarities, with_filters
 from rag_pipeline.settings import Retrieval
 
 EXACT_UP_TO: Final = 10_000
@@ -114,10 +114,12 @@ class _Legs:
         segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
         few = self._few_that_match()
         lexical: list[tuple[int, float]] = []
+        # The server looks for neighbours while we rank by words.
+        asked = self._ask_vector(segments, few) if self._query.legs != "lexical" else None
         if self._query.legs != "vector":
             self._ranking, lexical = self._lexical(segments, few)
         ranking = self._ranking
-        vector = self._vector(segments, few) if self._query.legs != "lexical" else []
+        vector = asked() if asked else []
         if ranking is None:
             return self._alone(vector, "vector")
         if self._query.legs == "lexical" or self._space is None:
@@ -167,13 +169,15 @@ class _Legs:
                 return [pair for pair in best if pair[0] in passing][: self.limit]
             looked_at *= 8
 
-    def _vector(self, segments: VisibleSegments, few: Numbers | None) -> list[tuple[int, float]]:
+    def _ask_vector(
+        self, segments: VisibleSegments, few: Numbers | None
+    ) -> Callable[[], list[tuple[int, float]]] | None:
         if self._space is None or self._values["query"] is None:
-            return []
-        if few is not None or segments.statistics.chunks <= EXACT_UP_TO:
-            return nearest(self._connection, self._values, self._space, way="exact")
+            return None
         way: Way = "graph" if self._query.is_filtered else "graph_everywhere"
-        return nearest(self._connection, self._values, self._space, way=way)
+        if few is not None or segments.statistics.chunks <= EXACT_UP_TO:
+            way = "exact"
+        return ask_nearest(self._connection, self._values, self._space, way=way)
 
     def _alone(self, found: Sequence[tuple[int, float]], leg: str) -> list[Scored]:
         results = [LegResult(leg=leg, rank=rank, score=score) for rank, (_, score) in enumerate(found, start=1)]

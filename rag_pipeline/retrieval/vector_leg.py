@@ -6,7 +6,7 @@ scan that finds fewer than it was asked for is repeated exactly, so that k rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from psycopg import sql
@@ -22,12 +22,25 @@ def nearest(
     connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, *, way: Way
 ) -> list[tuple[int, float]]:
     """Numbers and cosine similarities of the nearest chunks, at most `limit` of the values, best first."""
-    if way != "exact":
-        found = connection.execute(statement(way, space), values).fetchall()
-        if len(found) == values["limit"]:
-            # A relaxed scan returns the right rows only roughly in order.
-            return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
-    return [(row[0], 1.0 - row[1]) for row in connection.execute(statement("exact", space), values)]
+    return ask_nearest(connection, values, space, way=way)()
+
+
+def ask_nearest(
+    connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, *, way: Way
+) -> Callable[[], list[tuple[int, float]]]:
+    """`nearest`, whose answer is waited for when it is wanted: in a pipeline, the server looks meanwhile."""
+    asked = connection.execute(statement(way, space), values)
+
+    def answer() -> list[tuple[int, float]]:
+        found = asked.fetchall()
+        if way == "exact":
+            return [(row[0], 1.0 - row[1]) for row in found]
+        if len(found) < values["limit"]:
+            return nearest(connection, values, space, way="exact")
+        # A relaxed scan returns the right rows only roughly in order.
+        return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
+
+    return answer
 
 
 def similarities(

@@ -5,11 +5,18 @@ Nothing here touches the network, a database or a repository.
 
 from __future__ import annotations
 
+from rag_pipeline.settings.budget import Budget, Limits
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
+from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
+from rag_pipeline.settings.quality import Quality
+from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
+from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
+from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
     Chunking,
     Context,
@@ -18,7 +25,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Threads,
@@ -27,24 +33,33 @@ from rag_pipeline.settings.sections import (
 
 __all__ = [
     "CONFIG_NAME",
+    "DEFAULT_PRICES",
+    "Budget",
     "Chunking",
     "Context",
     "Documents",
     "Drops",
     "Embedding",
     "Evaluation",
+    "Freshness",
     "GitHub",
     "GitLimits",
+    "Limits",
     "Quality",
     "Redaction",
+    "Report",
     "Repository",
     "Rerank",
+    "Retention",
     "Retrieval",
+    "Schedules",
     "Settings",
     "Threads",
     "Webhooks",
     "fingerprint",
     "load_settings",
+    "price_of",
     "repository_name",
     "resolve_source",
+    "usd",
 ]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
+import copy
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.settings.complaints import complaints_of, spoken
 from rag_pipeline.settings.model import Settings
 
 CONFIG_NAME = "rag_pipeline.toml"
+INTERNAL = ("home", "lake", "database_url", "config_file")
+"""What `Settings` takes from the environment, never from the file."""
 
 
 def load_settings(
@@ -30,14 +32,39 @@ def load_settings(
         ConfigError: the file is missing, is not TOML, or holds an unknown key or a wrong value.
     """
     cwd = cwd or Path.cwd()
+    path = config_path(config_file=config_file, environ=environ, cwd=cwd)
+    written = read_toml(path) if path.is_file() else {}
+    for internal in INTERNAL:
+        if internal in written:
+            raise ConfigError(f"{path}: {refused(internal)}")
+    try:
+        return Settings.model_validate(values_of(written, path, environ=environ, cwd=cwd))
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {spoken(complaints_of(error)[0])}") from error
+
+
+def config_path(*, config_file: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """The configuration file of this process; one that was not named need not exist.
+
+    Raises:
+        ConfigError: the named one does not exist.
+    """
     named = config_file or (Path(environ["RAG_CONFIG"]) if environ.get("RAG_CONFIG") else None)
     path = (cwd / named) if named else cwd / CONFIG_NAME
     if named and not path.is_file():
         raise ConfigError(f"configuration file {path} does not exist: create it, or name another with --config")
-    values = _read_toml(path) if path.is_file() else {}
+    return path
+
+
+def values_of(
+    written: dict[str, object], path: Path, *, environ: Mapping[str, str], cwd: Path
+) -> dict[str, object]:  # fmt: skip
+    """What the file says, completed by the environment: everything that `Settings` is made of."""
+    values = {key: value for key, value in written.items() if key not in INTERNAL}
     base = path.parent if path.is_file() else cwd
     if environ.get("RAG_REPO"):
         values["repositories"] = [{"source": environ["RAG_REPO"]}]
+        values.pop("sources", None)
         base = cwd
     home = Path(environ.get("RAG_HOME") or base / ".rag").expanduser()
     values |= {
@@ -47,24 +74,24 @@ def load_settings(
         "config_file": path if path.is_file() else None,
     }
     _complete_repositories(values, base)
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError(_explain(error, path)) from error
+    return values
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def read_toml(path: Path) -> dict[str, object]:
+    """What the file says.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    for internal in ("home", "lake", "database_url", "config_file"):
-        if internal in values:
-            raise ConfigError(
-                f"{path}: {internal!r} is not a key of this file: "
-                "set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment"
-            )
-    return values
+
+
+def refused(internal: str) -> str:
+    """What to do instead of naming an internal key in the file."""
+    return f"{internal!r} is not a key of this file: set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment"
 
 
 def _complete_repositories(values: dict[str, object], base: Path) -> None:
@@ -72,6 +99,8 @@ def _complete_repositories(values: dict[str, object], base: Path) -> None:
     repositories = values.get("repositories")
     if not isinstance(repositories, list):
         return
+    # The caller's own tables stay as they were written.
+    repositories = values["repositories"] = copy.deepcopy(repositories)
     tenant = values.get("tenant", "default")
     for repository in repositories:
         if not isinstance(repository, dict) or not isinstance(repository.get("source", ""), str):
@@ -108,42 +137,3 @@ def repository_name(source: str) -> str:
         path = Path(source.removeprefix("file://")).resolve().name
     name = re.sub(r"[^A-Za-z0-9._/-]+", "-", path.strip("/").removesuffix(".git"))
     return re.sub(r"(^|/)[._-]+", r"\1", name) or "repository"
-
-
-def _explain(error: ValidationError, path: Path) -> str:
-    """The first thing that is wrong, as one line; what may be a secret is not repeated."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the file"
-    if first["type"] == "extra_forbidden":
-        return f"{path}: unknown key {where!r}: {_hint([str(part) for part in first['loc']])}"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    got = first.get("input")
-    telling = isinstance(got, str | int | float | bool | date) and not where.endswith(("_env", ".source"))
-    return f"{path}: {where}: {message}" + (f" (got {str(got)[:80]!r})" if telling else "")
-
-
-def _hint(loc: Sequence[str]) -> str:
-    """The key that was probably meant: of the same section, else of another."""
-    *section, wrong = [part for part in loc if not part.isdigit()]
-    paths = _paths(Settings)
-    own = {path[-1]: path for path in paths if path[:-1] == tuple(section)}
-    elsewhere = {path[-1]: path for path in paths}
-    exact = {wrong: elsewhere[wrong]} if wrong in elsewhere else {}
-    for keys in (exact, own, elsewhere):
-        if close := difflib.get_close_matches(wrong, keys, n=1):
-            path = keys[close[0]]
-            return f"did you mean {close[0] if path[:-1] == tuple(section) else '.'.join(path)!r}?"
-    return "see docs/configuration.md for the keys there are"
-
-
-def _paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The keys of the file, each with the sections it stands in."""
-    found: list[tuple[str, ...]] = []
-    for name, field in model.model_fields.items():
-        if field.exclude:
-            continue
-        found.append((*above, name))
-        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                found += _paths(candidate, (*above, name))
-    return found

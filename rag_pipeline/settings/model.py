@@ -7,12 +7,25 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
+from rag_pipeline.forgotten import Forgotten, read_marks
+from rag_pipeline.settings.alerts import Alerts
+from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
+from rag_pipeline.settings.freshness import Freshness
+from rag_pipeline.settings.maintenance import Maintenance
+from rag_pipeline.settings.pools import Pools
+from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.quality import Quality
+from rag_pipeline.settings.quarantine import Quarantine
+from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
+from rag_pipeline.settings.retention import Retention
 from rag_pipeline.settings.retrieval import Retrieval
+from rag_pipeline.settings.schedules import Schedules
 from rag_pipeline.settings.sections import (
     Chunking,
     Documents,
@@ -20,7 +33,6 @@ from rag_pipeline.settings.sections import (
     Embedding,
     GitHub,
     GitLimits,
-    Quality,
     Redaction,
     Repository,
     Section,
@@ -33,9 +45,12 @@ class Settings(Section):
     """Everything that can be configured."""
 
     tenant: str = Field(default="default", min_length=1)
+    """Whose knowledge it is, unless a repository says otherwise."""
     start_date: date | None = None
     """The first daily partition; by default one week before this RAG_HOME was first used."""
     repositories: tuple[Repository, ...] = ()
+    sources: dict[str, tuple[dict[str, Any], ...]] = Field(default_factory=dict)
+    """Blocks of further kinds of sources, by kind; each kind says what its blocks may hold."""
     git: GitLimits = GitLimits()
     github: GitHub = GitHub()
     threads: Threads = Threads()
@@ -45,10 +60,21 @@ class Settings(Section):
     documents: Documents = Documents()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
+    prices: Mapping[str, Annotated[float, Field(ge=0)]] = DEFAULT_PRICES
+    """Of models, in USD per million tokens; what the file says is added to the table that is built in."""
+    budget: Budget = Budget()
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
+    freshness: Freshness = Freshness()
+    schedules: Schedules = Schedules()
+    retention: Retention = Retention()
+    report: Report = Report()
+    maintenance: Maintenance = Maintenance()
+    alerts: Alerts = Alerts()
+    pools: Pools = Pools()
+    quarantine: Quarantine = Quarantine()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
 
@@ -56,6 +82,11 @@ class Settings(Section):
     lake: str = Field(default="", exclude=True)
     database_url: str | None = Field(default=None, exclude=True, repr=False)
     config_file: Path | None = Field(default=None, exclude=True)
+
+    @field_validator("prices")
+    @classmethod
+    def _known_prices_stay(cls, prices: Mapping[str, float]) -> Mapping[str, float]:
+        return {**DEFAULT_PRICES, **prices}
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:
@@ -73,12 +104,27 @@ class Settings(Section):
     @property
     def git_repositories(self) -> tuple[Repository, ...]:
         """Those whose files are indexed."""
-        return tuple(repository for repository in self.repositories if repository.source)
+        return tuple(repository for repository in self._readable if repository.source)
 
     @property
     def github_repositories(self) -> tuple[Repository, ...]:
         """Those whose pull requests and issues are indexed."""
-        return tuple(repository for repository in self.repositories if repository.github)
+        return tuple(repository for repository in self._readable if repository.github)
+
+    @property
+    def forgotten_repositories(self) -> tuple[Repository, ...]:
+        """Those that are configured and were forgotten: they are not read."""
+        marks = Forgotten(marks=read_marks(self.home))
+        return tuple(r for r in self.repositories if marks.repository(r.tenant, r.name))
+
+    def forgotten(self, now: datetime) -> Forgotten:
+        """What must not be there, as it is known in this RAG_HOME, and what is too old at this moment."""
+        return Forgotten(marks=read_marks(self.home), kept_from=self.retention.kept_from(now))
+
+    @property
+    def _readable(self) -> tuple[Repository, ...]:
+        forgotten = self.forgotten_repositories
+        return tuple(repository for repository in self.repositories if repository not in forgotten)
 
     @property
     def lake_url(self) -> str:

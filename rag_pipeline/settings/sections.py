@@ -29,6 +29,13 @@ def web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def plain_name(name: str) -> str:
+    """The name of a source in the index, checked."""
+    if name and not _NAME.match(name):
+        raise ValueError("may hold letters, digits, '.', '_', '-' and single slashes")
+    return name
+
+
 Context = Literal["none", "symbols", "headings"]
 """What a chunk is embedded with beside its text: the function or type that code is from, where it does not name it
 itself (`symbols`); also the headings of prose (`headings`)."""
@@ -88,9 +95,7 @@ class Repository(Section):
     @field_validator("name")
     @classmethod
     def _name_is_plain(cls, name: str) -> str:
-        if name and not _NAME.match(name):
-            raise ValueError("may hold letters, digits, '.', '_', '-' and single slashes")
-        return name
+        return plain_name(name)
 
     @field_validator("source")
     @classmethod
@@ -109,6 +114,7 @@ class GitLimits(Section):
     """What is too much of a file to be knowledge."""
 
     max_file_bytes: int = Field(default=1_000_000, ge=1)
+    """Larger files are not indexed."""
     max_line_chars: int = Field(default=2_000, ge=80)
     """Files whose lines are longer than this on average are minified or data."""
     extra_vendored: tuple[str, ...] = ()
@@ -135,7 +141,9 @@ class GitHub(Section):
     max_retries: int = Field(default=5, ge=0)
     """Of one request, after server errors and broken connections."""
     timeout_s: float = Field(default=30.0, gt=0)
+    """Patience with one request."""
     max_removed_items: int = Field(default=10, ge=0)
+    """Reconciliation withholds a removal of more items than this and a larger share than `max_removed_share`."""
     max_removed_share: Annotated[float, Field(ge=0, le=1)] = 0.1
     """Reconciliation withholds a removal of more items than `max_removed_items` and a larger share than this."""
 
@@ -195,6 +203,7 @@ class Drops(Section):
     settle_s: float = Field(default=2.0, ge=0)
     """A file that changed more recently than this is still being written."""
     max_drop_bytes: int = Field(default=26_214_400, ge=1)
+    """Larger files are rejected."""
 
 
 class Webhooks(Section):
@@ -226,6 +235,7 @@ class Chunking(Section):
     """Sizes in tokens of the embedding model."""
 
     max_tokens: int = Field(default=160, ge=16, le=8192)
+    """No chunk is longer."""
     min_tokens: int = Field(default=24, ge=0)
     """Smaller chunks are joined to a neighbour where both fit."""
     overlap_tokens: int = Field(default=0, ge=0)
@@ -244,10 +254,14 @@ class Embedding(Section):
     """Which model makes vectors. A key in the environment alone never selects a provider."""
 
     provider: Literal["local", "openai", "azure-openai", "sentence-transformers", "fastembed"] = "local"
+    """Who makes the vectors; `local` needs no account and no network."""
     model: str = "all-MiniLM-L6-v2"
+    """As the provider knows it."""
     dimensions: int | None = Field(default=None, ge=1, le=4000)
     """Asked of models that can shorten their vectors; by default the model's own length."""
     context: Context = "symbols"
+    """What a chunk is embedded with beside its text: the function or type that code is from (`symbols`), also the
+    headings of prose (`headings`)."""
     passage_prefix: str = ""
     """Put before every chunk that is embedded, for models that were trained so (`"passage: "`)."""
     query_prefix: str = ""
@@ -257,17 +271,23 @@ class Embedding(Section):
     api_version: str = "2024-10-21"
     """Azure OpenAI only."""
     api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key."""
     batch_texts: int = Field(default=256, ge=1, le=2048)
+    """In one request."""
     batch_tokens: int = Field(default=100_000, ge=1)
+    """In one request."""
     max_input_tokens: int = Field(default=8191, ge=1)
     """Longer inputs are shortened to this before they are sent."""
     concurrency: int = Field(default=4, ge=1, le=64)
+    """Requests under way at once."""
     timeout_s: float = Field(default=60.0, gt=0)
+    """Patience with one request."""
     max_retries: int = Field(default=6, ge=0)
+    """Further attempts after a transient failure."""
     threads: int = Field(default=0, ge=0)
     """Sessions of one thread each for the local model; 0: one per core, at most 8."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
-    """In USD, for the estimated cost in the metadata."""
+    """In USD; above 0 it comes before `[prices]`."""
 
     @field_validator("base_url")
     @classmethod
@@ -278,11 +298,3 @@ class Embedding(Section):
     @classmethod
     def _key_is_named(cls, name: str) -> str:
         return variable_name(name)
-
-
-class Quality(Section):
-    """When a run must not look healthy."""
-
-    max_failures: int = Field(default=50, ge=0)
-    max_failure_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """A run fails when more items than `max_failures` and a larger share than this failed."""

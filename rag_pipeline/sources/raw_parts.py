@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 
+from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.schemas import ITEMS, dump_metadata, to_batches
 from rag_pipeline.lake.store import Lake, Part, PartWriter
 from rag_pipeline.model import DayRange, Failure, SourceItem
@@ -31,6 +32,8 @@ class PartsReport:
     """Living items written, by source type."""
     tombstones: Counter[str] = field(default_factory=Counter)
     preview: dict[str, list[SourceItem]] = field(default_factory=lambda: defaultdict(list))
+    fingerprints: dict[str, dict[Part, str]] = field(default_factory=lambda: defaultdict(dict))
+    """What each part holds now, written or left alone, by source type."""
     failures: list[Failure] = field(default_factory=list)
 
     @property
@@ -51,24 +54,26 @@ def write_part(
     items: Iterable[SourceItem],
     *,
     stages: Mapping[str, str],
-    inputs: str,
+    inputs: str | Callable[[], str],
     report: PartsReport,
     key: Callable[[SourceItem], str] = lambda item: item.source_type,
+    forgotten: Forgotten = NOTHING,
 ) -> None:
     """Split a day's items over the files of `stages`, by `key`; `inputs` notes what they were read from.
 
-    A stage that gets no item loses its part.
+    A function in its place is asked when all items have been taken. What is `forgotten` is left out. A stage that gets
+    no item loses its part.
     """
     digests = {kind: hashlib.blake2b(digest_size=16) for kind in stages}
     with ExitStack() as stack:
         writers = {k: stack.enter_context(lake.writer(stage, part, schema=ITEMS)) for k, stage in stages.items()}
         pending: dict[str, list[SourceItem]] = {kind: [] for kind in stages}
         held = 0
-        for item in items:
+        for item in forgotten.kept(items):
             kind = key(item)
             pending[kind].append(item)
             held += len(item.content)
-            digests[kind].update(_digest(item))
+            digests[kind].update(digest_of(item))
             report.note(kind, item)
             if held >= _BATCH_BYTES or len(pending[kind]) >= _BATCH_ROWS:
                 _flush(writers, pending)
@@ -76,21 +81,34 @@ def write_part(
         _flush(writers, pending)
         for kind, writer in writers.items():
             writer.fingerprint = digests[kind].hexdigest()
-            writer.tags = {"inputs": inputs}
+            writer.tags = {"inputs": inputs() if callable(inputs) else inputs}
     for kind, writer in writers.items():
         report.bytes += writer.bytes
         report.written_parts += writer.rows > 0
         if writer.rows:
+            report.fingerprints[kind][part] = writer.fingerprint
             report.rows_by_day[kind][part.day.isoformat()] += writer.rows
 
 
-def is_current(lake: Lake, part: Part, *, stages: Mapping[str, str], kinds: Iterable[str], inputs: str) -> bool:
-    """Whether a day's files were read from the same inputs, and no stage holds a file of a kind it should not."""
+def is_current(
+    lake: Lake, part: Part, *, stages: Mapping[str, str], kinds: Iterable[str], inputs: str,
+    report: PartsReport | None = None,
+) -> bool:  # fmt: skip
+    """Whether a day's files were read from the same inputs, and no stage holds a file of a kind it should not.
+
+    If they were, they are counted in `report`, with what they hold.
+    """
     tags = {kind: lake.tags(stage, part) for kind, stage in stages.items()}
     wanted = set(kinds)
-    return all((tags[kind] or {}).get("inputs") == inputs for kind in wanted) and not any(
-        tags[kind] for kind in set(stages) - wanted
-    )
+    if any((tags[kind] or {}).get("inputs") != inputs for kind in wanted):
+        return False
+    if any(tags[kind] for kind in set(stages) - wanted):
+        return False
+    if report is not None:
+        report.fresh_parts += len(wanted)
+        for kind in wanted:
+            report.fingerprints[kind][part] = (tags[kind] or {})["fingerprint"]
+    return True
 
 
 def remove_stale(
@@ -116,7 +134,7 @@ def _flush(writers: Mapping[str, PartWriter], pending: dict[str, list[SourceItem
         items.clear()
 
 
-def _digest(item: SourceItem) -> bytes:
+def digest_of(item: SourceItem) -> bytes:
     """What of an item the later stages can see; when it was observed is not part of it."""
     shown = [
         item.source_id,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rag_pipeline.cli.console import err
 from rag_pipeline.errors import ConfigError
+from rag_pipeline_tests.bench.checks import bench_checks
 from rag_pipeline_tests.bench.chunkers import bench_chunkers
 from rag_pipeline_tests.bench.cutting import bench_cutting
 from rag_pipeline_tests.bench.edits import bench_edits
@@ -32,10 +33,13 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "edits": bench_edits,
     "chunkers": bench_chunkers,
     "search": bench_search,
+    "checks": bench_checks,
     "retrievers": bench_retrievers,
 }
-_ASKED_FOR = {"search", "retrievers"}
-"""Too long, or in need of more than what tests need: only when they are named."""
+_SIZED = ("search", "checks")
+"""Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
+_ASKED_FOR = (*_SIZED, "retrievers")
+"""Run only when they are named; the last one needs other libraries."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,16 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--start-date", type=date.fromisoformat, help="first partition; default: the first commit's day"
     )
-    others = " and ".join(sorted(_ASKED_FOR))
     parser.add_argument(
-        "--only", default="", help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but {others}"
+        "--only",
+        default="",
+        help=f"some of {', '.join(BENCHMARKS)}, comma-separated; default: all but {', '.join(_ASKED_FOR)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
     parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers`, `retrievers`"
+        "--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers` and `retrievers`"
     )
-    parser.add_argument("--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search`")
+    parser.add_argument(
+        "--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search` and `checks`"
+    )
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
     chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
@@ -65,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in chosen:
             data = {"data": options.data}
-            more = {"chunkers": data, "retrievers": data, "search": {"chunks": options.chunks}}.get(name, {})
+            more = {"chunkers": data, "retrievers": data, **dict.fromkeys(_SIZED, {"chunks": options.chunks})}.get(
+                name, {}
+            )
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)

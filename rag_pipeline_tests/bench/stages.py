@@ -60,6 +60,9 @@ class InstantEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [0] * len(texts)
+
     def close(self) -> None:
         pass
 

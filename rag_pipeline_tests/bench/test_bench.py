@@ -45,6 +45,15 @@ def test_a_benchmark_measures_and_its_checks_hold(
 
 
 @pytest.mark.slow
+def test_checks_are_measured_and_find_nothing_in_what_is_right(tmp_path: Path):
+    file = tmp_path / "figures.json"
+    assert main(["--only", "checks", "--chunks", "2000", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert {f["name"] for f in found["figures"]} >= {"2,000 chunks: chunks", "2,000 chunks: all stages"}
+    assert all(check["holds"] for check in found["checks"]) and found["checks"]
+
+
+@pytest.mark.slow
 def test_searches_are_measured(
     history: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -11,7 +11,7 @@ import pytest
 from rag_pipeline.definitions import build_defs
 from rag_pipeline.defs import failures
 from rag_pipeline.defs.failures import quarantine, stage_errors
-from rag_pipeline.defs.metadata import cell, size, table
+from rag_pipeline.defs.metadata import cell, plot_by_name, size, table
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.errors import ConfigError, TooManyFailures, TransientError
 from rag_pipeline.model import DayRange, Failure
@@ -21,7 +21,8 @@ from rag_pipeline_tests.git_repository import GitRepository
 
 RAW = ("raw_docs", "raw_code", "raw_github_pull_requests", "raw_github_issues", "raw_webhook_drops")
 PARTITIONED = (*RAW, "documents", "chunks", "embeddings", "knowledge_index")
-ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", "github_reconciliation")
+MAINTENANCE = ("github_reconciliation", "index_maintenance", "pipeline_report")
+ASSETS = (*PARTITIONED, "query", "retrieval_evaluation", *MAINTENANCE)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_every_asset_explains_itself(settings):
     assert set(specs) == set(ASSETS)
     for spec in specs.values():
         assert spec.description and len(spec.description) > 60
-        assert spec.group_name in ("sources", "knowledge", "serving", "maintenance")
+        assert spec.group_name in ("sources", "knowledge", "serving", "maintenance", "overview")
         assert spec.kinds and spec.owners and spec.tags and spec.code_version
 
 
@@ -127,3 +128,18 @@ def test_a_run_that_selects_one_raw_asset_reports_only_that(tmp_path, database, 
     result, _ = installation.try_run("2024-01-01", "2024-01-05", select=["raw_docs"])
     assert result.success
     assert {e.asset_key.to_user_string() for e in result.get_asset_materialization_events()} == {"raw_docs"}
+
+
+def test_pictures_of_what_there_is_are_small_and_only_where_there_is_something_to_compare():
+    found = plot_by_name("by language", {f"language {n}": n for n in range(1, 30)} | {"x" * 200: 99, r"$\frac$": 99})
+    picture = found["by_name"].value
+    assert picture.startswith("![by language](data:image/png;base64,") and len(picture) < 40_000
+    assert plot_by_name("by language", {"python": 3}) == {}
+
+
+def test_documents_show_which_languages_they_are_in(tmp_path, database, repository: GitRepository):
+    repository.commit("2024-01-02T10:00", {"a.md": "# A\n\nText.\n", "a.py": "a = 1\n"})
+    installation = Installation(tmp_path, database, [{"source": str(repository.path), "name": "project"}])
+    result, _ = installation.try_run("2024-01-01", "2024-01-05", select=["raw_docs", "raw_code", "documents"])
+    shown = [e for e in result.asset_materializations_for_node("documents") if "by_name" in e.metadata]
+    assert len(shown) == 1 and sum(len(str(entry.value)) for entry in shown[0].metadata.values()) < 40_000

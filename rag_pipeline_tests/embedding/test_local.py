@@ -138,3 +138,10 @@ def test_a_changed_model_file_or_vocabulary_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(wordpiece, "VOCABULARY_SHA256", "0" * 64)
     with pytest.raises(ConfigError, match=r"vocab\.txt has sha256 07eced37"):
         wordpiece._vocabulary()
+
+
+def test_what_the_model_will_read_is_known_before(embedder):
+    texts = ["", "Hello, World!", SENTENCE * 30, "lone \ud800 surrogate", "a b\tc", SENTENCE * 9]
+    assert sum(embedder.input_tokens(texts)) == sum(batch.tokens for batch in embedder.embed(texts))
+    for text in texts:
+        assert embedder.input_tokens([text]) == [sum(batch.tokens for batch in embedder.embed([text]))]

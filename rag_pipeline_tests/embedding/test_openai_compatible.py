@@ -43,6 +43,16 @@ def test_what_the_service_charged_is_counted():
         assert [batch.tokens for batch in embedder.embed(["a", "b"])] == [14]
 
 
+def test_what_will_be_sent_is_counted_before_and_requests_are_counted_after():
+    with embedder_on(max_input_tokens=5, batch_texts=2) as (embedder, service, _):
+        texts = ["one two", "", "word " * 30, "three", "<|endoftext|>"]
+        tokens = embedder.input_tokens(texts)
+        assert service.requests == []
+        assert tokens[1:3] == [1, 5]
+        assert sum(batch.requests for batch in embedder.embed(texts)) == len(service.requests) == 3
+        assert sorted(tokens) == sorted(embedder.count_tokens(service.texts))
+
+
 def test_a_long_text_is_cut_at_a_token_and_a_blank_one_is_replaced():
     with embedder_on(max_input_tokens=5) as (embedder, service, _):
         embedded(embedder, ["", " \n\t", "日本語の文章です" * 5, "lone \ud800 surrogate"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_pipeline.embedding import EmbeddedBatch, EmbeddingProgress, embed_missing
+from rag_pipeline.embedding import EmbeddedBatch, EmbeddingProgress, Text, embed_missing
 from rag_pipeline.embedding.embedder import Vectors
 from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.model import text_hash
@@ -52,6 +52,9 @@ class FakeEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [1] * len(texts)
+
     def close(self) -> None:
         pass
 
@@ -76,8 +79,8 @@ class MemoryVectors:
         return new
 
 
-def hashed(texts: Sequence[str]) -> Iterator[tuple[UUID, str]]:
-    return ((text_hash(text), text) for text in texts)
+def hashed(texts: Sequence[str]) -> Iterator[Text]:
+    return (Text(text_hash(text), text) for text in texts)
 
 
 texts_with_repeats = st.lists(st.sampled_from([f"text {n}" for n in range(30)] + ["!bad", "!worse"]), max_size=80)
@@ -135,12 +138,12 @@ def test_what_was_embedded_before_a_breakdown_is_kept():
 def test_no_more_texts_are_held_than_the_buffer_allows():
     vectors, read = MemoryVectors(), 0
 
-    def stream() -> Iterator[tuple[UUID, str]]:
+    def stream() -> Iterator[Text]:
         nonlocal read
-        for text_id, text in hashed([f"text {n}" for n in range(100)]):
+        for text in hashed([f"text {n}" for n in range(100)]):
             read += 1
             assert read - len(vectors.rows) <= 10
-            yield text_id, text
+            yield text
 
     embed_missing(stream(), embedder=FakeEmbedder(), vectors=vectors, buffer_texts=10)
     assert vectors.asked == [10] * 10

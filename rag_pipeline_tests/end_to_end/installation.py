@@ -73,6 +73,9 @@ class WordEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self.count_tokens(texts)
+
     def close(self) -> None:
         pass
 
@@ -95,6 +98,8 @@ class Installation:
     now: datetime = datetime(2024, 1, 31, 12, tzinfo=UTC)
     instance: dg.DagsterInstance | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    checks: bool = False
+    """Whether refreshes check what they make, which takes as long as all the rest of one so small."""
     github: GitHubServer | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,6 +112,7 @@ class Installation:
         return Settings.model_validate({
             "repositories": repositories, "start_date": self.start_date, "home": self.home,
             "database_url": self.database, "chunking": {"max_tokens": 60, "min_tokens": 8}, **more,
+            "quality": {"in_refresh": self.checks, **more.get("quality", {})},
         })  # fmt: skip
 
     def pipeline(self, *, planned: Plan | None = None) -> Pipeline:

@@ -267,6 +267,16 @@ def test_a_space_that_is_made_again_takes_its_vectors_from_the_lake(installation
     assert (report.standing.missing, len(installation.others[0].embedded)) == (0, embedded)
 
 
+def test_vectors_that_were_lost_come_back_though_their_parts_are_on_record_as_stored(installation):
+    embedded = len(installation.embedder.embedded)
+    with connected(installation.database) as connection:
+        connection.execute("DELETE FROM rag.vectors_1 WHERE text_hash IN (SELECT text_hash FROM rag.chunks LIMIT 1)")
+    assert state(installation) == {"words": ("active", 1)}
+    report = build(installation, 1)
+    assert (report.standing.missing, report.embeddings.restored) == (0, 1)
+    assert len(installation.embedder.embedded) == embedded
+
+
 def test_the_job_shows_what_it_did_and_refuses_what_is_not_there(installation):
     result, _ = try_build(installation, None)
     assert not result.success and "no embedding space is being built" in str(result.all_events)

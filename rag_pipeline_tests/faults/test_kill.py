@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -43,10 +43,11 @@ def home() -> Iterator[Path]:
         yield home
 
 
-def start(project: GitRepository, home: Path) -> subprocess.Popen[bytes]:
+def start(project: GitRepository, home: Path, command: str = "") -> subprocess.Popen[bytes]:
     environ = {**os.environ, "RAG_HOME": str(home), "RAG_REPO": str(project.path)}
     with log_of(home).open("ab") as log:
-        return subprocess.Popen(COMMAND, cwd=project.path.parent, env=environ, stdout=log, stderr=log)
+        words = [*COMMAND[:3], command] if command else COMMAND
+        return subprocess.Popen(words, cwd=project.path.parent, env=environ, stdout=log, stderr=log)
 
 
 def log_of(home: Path) -> Path:
@@ -107,3 +108,37 @@ def test_two_runs_at_once_give_the_same_index(project, home, undisturbed):
     finishes(first, home)
     finishes(second, home)
     assert index_of(home) == undisturbed
+
+
+def test_a_killed_run_leaves_no_lock_and_no_place_taken_and_maintenance_takes_nothing_from_it(
+    project, home, undisturbed
+):
+    process = start(project, home)
+    wait_for(lambda: "embeddings: " in log_of(home).read_text(encoding="utf-8", errors="replace"), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finishes(start(project, home, "maintain"), home)
+    assert locks_of(home) == ([], [])
+    finishes(start(project, home), home)
+    assert index_of(home) == undisturbed
+    assert locks_of(home) == ([], [])
+
+
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Until it has, or the command has ended."""
+    while not happened() and process.poll() is None:
+        time.sleep(0.1)
+
+
+def locks_of(home: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Advisory locks that somebody holds, and places in pools that a run has."""
+    server = EmbeddedPostgres(home)
+    server.start()
+    with psycopg.connect(server.url()) as connection:
+        held = connection.execute("SELECT * FROM pg_locks WHERE locktype = 'advisory'").fetchall()
+    with psycopg.connect(server.url("dagster")) as connection:
+        places = connection.execute(
+            "SELECT concurrency_key, run_id FROM concurrency_slots WHERE run_id IS NOT NULL"
+            " UNION ALL SELECT concurrency_key, run_id FROM pending_steps"
+        ).fetchall()
+    return held, places

@@ -20,6 +20,7 @@ CREATE TABLE rag.source_freshness (
     newest_item_at timestamptz,
     complete_until timestamptz,
     indexed_at     timestamptz,
+    problem        text,
     PRIMARY KEY (tenant_id, repository, source)
 );
 
@@ -34,7 +35,11 @@ CREATE TABLE rag.usage (
     model      text NOT NULL,
     requests   integer NOT NULL DEFAULT 0,
     tokens     bigint NOT NULL DEFAULT 0,
-    cost_usd   double precision NOT NULL DEFAULT 0
+    cost_usd   double precision NOT NULL DEFAULT 0,
+    seconds    double precision NOT NULL DEFAULT 0,
+    reserved_tokens bigint NOT NULL DEFAULT 0,
+    reserved_usd    double precision NOT NULL DEFAULT 0,
+    reserved_until  timestamptz
 );
 CREATE INDEX usage_tenant ON rag.usage (tenant_id, used_at);
 CREATE INDEX usage_run ON rag.usage (run_id);
@@ -67,6 +72,7 @@ SELECT s.tenant_id,
        s.indexed_at AS last_indexed,
        s.complete_until,
        now() - s.complete_until AS lag,
+       s.problem,
        (SELECT count(*) FROM rag.ingestion_failures AS f
         WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
        (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u
@@ -79,3 +85,6 @@ ALTER TABLE rag.source_freshness ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.usage ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.index_sizes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.forgotten ENABLE ROW LEVEL SECURITY;
+
+-- Why a person leaves a quarantined item, as it is, out of the index.
+ALTER TABLE rag.ingestion_failures ADD COLUMN accepted text;

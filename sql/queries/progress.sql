@@ -17,6 +17,9 @@ WHERE (present.position, present.position_at, present.fingerprint)
 SELECT tenant_id, repository, day, fingerprint FROM rag.stored_parts
 WHERE space_id = %(space)s AND stage = %(stage)s AND day BETWEEN %(first)s AND %(last)s;
 
+-- name: forget_stored
+DELETE FROM rag.stored_parts WHERE space_id = %(space)s AND stage = %(stage)s;
+
 -- name: record_part
 INSERT INTO rag.stored_parts AS present (stage, tenant_id, repository, day, space_id, fingerprint, stored_at)
 VALUES (%(stage)s, %(tenant)s, %(repository)s, %(day)s, %(space)s, %(fingerprint)s, %(now)s)
@@ -34,7 +37,11 @@ ON CONFLICT (tenant_id, source_type, source_id, stage) DO UPDATE SET
     source_updated_at = excluded.source_updated_at,
     attempts = CASE WHEN present.resolved_at IS NULL THEN present.attempts + 1 ELSE 1 END,
     first_failed_at = CASE WHEN present.resolved_at IS NULL THEN present.first_failed_at ELSE excluded.first_failed_at END,
-    last_failed_at = excluded.last_failed_at, resolved_at = NULL
+    last_failed_at = excluded.last_failed_at,
+    -- What a person has accepted stays so, until it changes.
+    resolved_at = CASE WHEN excluded.source_updated_at = present.source_updated_at AND present.accepted IS NOT NULL
+                       THEN present.resolved_at END,
+    accepted = CASE WHEN excluded.source_updated_at = present.source_updated_at THEN present.accepted END
 WHERE excluded.source_updated_at >= present.source_updated_at;
 
 -- name: resolve_failures

@@ -88,3 +88,28 @@ SELECT c.number, c.chunk_id, c.document_id, d.title, c.text, d.url, d.anchor, d.
 FROM rag.chunks AS c
 JOIN rag.documents AS d ON d.document_id = c.document_id
 WHERE c.number = ANY (%(numbers)s) AND c.tenant_id = %(tenant)s;
+
+-- name: tenants_by_size
+SELECT tenant_id, count(*) FROM rag.chunks GROUP BY tenant_id ORDER BY count(*) DESC, tenant_id;
+
+-- name: sample_vectors
+-- Hashes lie evenly, so those that follow any one of them are a random sample.
+SELECT v.text_hash, v.embedding
+FROM rag.{vectors} AS v
+WHERE v.tenant_id = %(tenant)s AND v.text_hash >= %(start)s
+  AND EXISTS (SELECT FROM rag.chunks AS c WHERE c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id)
+ORDER BY v.text_hash
+LIMIT %(limit)s;
+
+-- name: exhaustive
+-- The graph left aside: an order by an expression of its own is none that the index knows.
+SELECT distance FROM (
+    SELECT v.text_hash, (v.embedding <=> %(query)s) + 0.0 AS distance
+    FROM rag.{vectors} AS v
+    WHERE v.tenant_id = %(tenant)s
+    ORDER BY distance
+    LIMIT %(most)s
+) AS near
+JOIN rag.chunks AS c ON c.text_hash = near.text_hash AND c.tenant_id = %(tenant)s
+ORDER BY distance
+LIMIT %(limit)s;

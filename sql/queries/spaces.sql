@@ -71,6 +71,9 @@ ON CONFLICT DO NOTHING;
 -- name: known
 SELECT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
 
+-- name: embedded
+SELECT DISTINCT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s);
+
 -- name: fetch
 SELECT text_hash, embedding FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
 

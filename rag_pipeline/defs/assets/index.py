@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
 from rag_pipeline.defs.partitions import days_of
@@ -11,6 +12,7 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.promotion import writing
+from rag_pipeline.index.reporting import record_sizes
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
@@ -18,13 +20,16 @@ from rag_pipeline.refresh.spaces import candidate_notes, spaces_to_feed
 from rag_pipeline.sources.git.stage import RawReport
 
 
-def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def knowledge_index_asset(
+    partitions: dg.PartitionsDefinition, *, freshness_policy: dg.FreshnessPolicy | None = None
+) -> dg.AssetsDefinition:
     """Documents, chunks and vectors into PostgreSQL."""
 
     @dg.asset(
         deps=["documents", "chunks", "embeddings"], partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(), group_name="knowledge", kinds={"postgres"},
-        owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        output_required=False, owners=["team:knowledge"], tags={"stage": "index"}, code_version="1",
+        freshness_policy=freshness_policy,
         description=(
             "The searchable index in PostgreSQL (schema rag): documents, chunks, postings for exact BM25, and vectors "
             "with an HNSW graph. Newer wins, deletions arrive as tombstones, a document and its chunks change "
@@ -32,6 +37,9 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
         ),
     )  # fmt: skip
     def knowledge_index(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         settings = pipeline.settings
         with (
@@ -45,6 +53,7 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
                 pipeline.lake(), days, connection=connection, space=space, now=pipeline.clock(),
                 fingerprint=pipeline_fingerprint(settings), progress=pipeline.progress(context),
                 pg_search=settings.retrieval.lexical == "pg_search",
+                kept_from=settings.retention.kept_from(pipeline.clock()),
             )  # fmt: skip
             failed = quarantine(
                 pipeline, report.failures, stage="knowledge_index", days=days, items=report.written.documents
@@ -52,14 +61,22 @@ def knowledge_index_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefin
             now = pipeline.clock()
             read = pipeline.reports.get("raw")
             git = read if isinstance(read, RawReport) else None
-            note_progress(settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git)
+            note_progress(
+                settings, pipeline.lake(), days, connection=connection, space=space, now=now, git=git,
+                readings=pipeline.readings,
+            )  # fmt: skip
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
+            if report.changed:
+                record_sizes(connection, now.date(), sources=report.changed)
             metadata = _metadata(report, connection, space) | failed
             notes = candidate_notes(connection, feed)
         if notes:
             metadata["other_embedding_spaces"] = dg.MetadataValue.text("\n".join(notes))
         pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes}
-        yield from results(context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day})
+        yield from results(
+            context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day},
+            fingerprints={"knowledge_index": report.fingerprints},
+        )  # fmt: skip
 
     return knowledge_index
 

@@ -1,5 +1,6 @@
 """Documents, chunks and embeddings: knowledge on its way from the sources to the index."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from uuid import UUID
@@ -8,8 +9,9 @@ import dagster as dg
 
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
-from rag_pipeline.defs.metadata import Metadata, Result, plot_lengths, results, size, table
+from rag_pipeline.defs.metadata import Metadata, Result, cost, plot_by_name, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.clean import CLEANING_VERSION
@@ -21,6 +23,7 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
 from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
+from rag_pipeline.settings import price_of
 
 _OWNERS = ["team:knowledge"]
 
@@ -31,7 +34,7 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         deps=list(RAW_STAGES), partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "documents"},
-        code_version=CLEANING_VERSION,
+        output_required=False, code_version=CLEANING_VERSION,
         description=(
             "Clean text with title, link and metadata, one document per source item: decoded, normalised, notebooks "
             "and HTML reduced to their text, secrets redacted. Tombstones pass through, so that deletions reach the "
@@ -39,6 +42,9 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         ),
     )  # fmt: skip
     def documents(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("documents"):
             lake = pipeline.lake()
@@ -49,9 +55,14 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             )  # fmt: skip
             failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
-        preview = _preview(lake, "documents", days, ("title", "source_type", "path", "deleted")) if report.rows else {}
-        metadata = _derived(report) | _redacted(report) | failed | preview
-        yield from results(context, days, {"documents": metadata}, {"documents": report.rows_by_day})
+        metadata = _derived(report) | _redacted(report) | failed
+        if report.rows:
+            metadata |= plot_by_name("documents of these days by language", _languages(lake, days))
+            metadata |= _preview(lake, "documents", days, ("title", "source_type", "path", "deleted"))
+        yield from results(
+            context, days, {"documents": metadata}, {"documents": report.rows_by_day},
+            fingerprints={"documents": report.fingerprints},
+        )  # fmt: skip
 
     return documents
 
@@ -62,13 +73,16 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         deps=["documents"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="knowledge", kinds={"parquet"}, owners=_OWNERS, tags={"stage": "chunks"},
-        code_version=CHUNKING_VERSION,
+        output_required=False, code_version=CHUNKING_VERSION,
         description=(
             "Documents cut into spans that can stand alone: prose along headings and paragraphs, code along "
             "definitions. Cuts are anchored in the structure, so that an edit changes only the chunks it touches."
         ),
     )  # fmt: skip
     def chunks(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         settings = pipeline.settings
         with stage_errors(context), pipeline.stage("chunks"):
@@ -88,7 +102,10 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 **plot_lengths("chunk lengths", lengths, unit="tokens"),
                 **_preview(lake, "chunks", days, ("heading_path", "start_line", "end_line", "tokens", "text")),
             }
-        yield from results(context, days, {"chunks": metadata}, {"chunks": report.rows_by_day})
+        yield from results(
+            context, days, {"chunks": metadata}, {"chunks": report.rows_by_day},
+            fingerprints={"chunks": report.fingerprints},
+        )  # fmt: skip
 
     return chunks
 
@@ -99,7 +116,7 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
     @dg.asset(
         deps=["chunks"], partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="knowledge", kinds={"parquet", "postgres"}, owners=_OWNERS, tags={"stage": "embeddings"},
-        code_version="1", pool="embedding",
+        output_required=False, code_version="1", pool="embedding",
         description=(
             "A vector for every chunk text. A text that ever had one in this embedding space, whatever document, "
             "repository or day it came in by, is not embedded again; each finished batch is stored before the next. "
@@ -107,23 +124,32 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
         ),
     )  # fmt: skip
     def embeddings(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         lake, models, progress = pipeline.lake(), pipeline.models, pipeline.progress(context)
         with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
             feed = spaces_to_feed(connection, models)
-            now = pipeline.clock()
+            now, account = pipeline.clock(), pipeline.account(context.run_id)
             report = embed_space(
-                lake, days, feed.space, models=models, connection=connection, now=now, progress=progress
-            )
-            fed = feed_candidates(lake, days, feed, models=models, connection=connection, now=now, progress=progress)
+                lake, days, feed.space, models=models, connection=connection, account=account, now=now,
+                progress=progress,
+            )  # fmt: skip
+            fed = feed_candidates(
+                lake, days, feed, models=models, connection=connection, account=account, now=now, progress=progress
+            )  # fmt: skip
         for problem in feed.problems:
             context.log.warning(problem)
         pipeline.reports["embeddings"] = report
-        price = settings_of(feed.space, models.settings).price_per_million_tokens
+        price = price_of(settings_of(feed.space, models.settings), pipeline.settings.prices)
         metadata = _embedded(report, feed.space, price=price)
         if fed or feed.problems:
             metadata["candidates"] = _candidates(fed, feed.problems)
-        yield from results(context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day})
+        yield from results(
+            context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day},
+            fingerprints={"embeddings": report.fingerprints},
+        )  # fmt: skip
 
     return embeddings
 
@@ -146,14 +172,14 @@ def _redacted(report: DocumentsReport) -> Metadata:
     return metadata
 
 
-def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float) -> Metadata:
+def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float | None) -> Metadata:
     refused: list[tuple[UUID, str]] = report.refused[:20]
     metadata: Metadata = {
         "embedded": dg.MetadataValue.int(report.embedded),
         "reused": dg.MetadataValue.int(report.reused),
         "restored_from_lake": dg.MetadataValue.int(report.restored),
         "tokens": dg.MetadataValue.int(report.tokens),
-        "estimated_cost_usd": dg.MetadataValue.float(round(report.tokens * price / 1e6, 6)),
+        **cost(report.tokens, price),
         "model_seconds": dg.MetadataValue.float(round(report.model_seconds, 2)),
         "texts_per_second": dg.MetadataValue.float(round(report.embedded / max(report.model_seconds, 1e-3), 1)),
         "size": dg.MetadataValue.text(size(report.bytes)),
@@ -182,6 +208,16 @@ def _tokens(lake: Lake, days: DayRange) -> list[int]:
         for batch in lake.read("chunks", part, columns=["tokens"])
         for tokens in batch.column("tokens").to_pylist()
     ]
+
+
+def _languages(lake: Lake, days: DayRange) -> Counter[str]:
+    """Living documents by language, or by source type where they have none."""
+    found: Counter[str] = Counter()
+    for part in parts_in(lake, ["documents"], days):
+        for batch in lake.read("documents", part, columns=["language", "source_type", "deleted"]):
+            columns = (batch.column(name).to_pylist() for name in ("language", "source_type", "deleted"))
+            found.update(language or kind for language, kind, deleted in zip(*columns, strict=True) if not deleted)
+    return found
 
 
 def _preview(lake: Lake, stage: str, days: DayRange, columns: tuple[str, ...]) -> Metadata:

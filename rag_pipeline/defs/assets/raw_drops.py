@@ -5,10 +5,12 @@ from datetime import datetime
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.lake.derive import fingerprints_of
 from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
 
 DROPS_UNTIL = "rag/drops_until"
@@ -19,7 +21,8 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     """`raw_webhook_drops`."""
 
     @dg.asset(
-        name=STAGE, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(), group_name="sources",
+        name=STAGE, partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run(),
+        output_required=False, group_name="sources",
         kinds={"json", "parquet"}, owners=["team:knowledge"], tags={"stage": "raw", "source": "drops"},
         code_version="1", pool="drops",
         description=(
@@ -29,17 +32,24 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         ),
     )  # fmt: skip
     def raw_webhook_drops(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_drops"):
-            until = context.run.tags.get(DROPS_UNTIL)
+            now, until = pipeline.clock(), context.run.tags.get(DROPS_UNTIL)
             report = read_drops(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
                 until=datetime.fromisoformat(until) if until else None,
             )  # fmt: skip
+            pipeline.note_drops(at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report
-        yield from results(context, days, {STAGE: _metadata(report)}, {STAGE: report.rows_by_day[STAGE]})
+        # Of other days than today nothing was read: what they hold is looked up.
+        held = {STAGE: fingerprints_of(pipeline.lake(), STAGE, days)}
+        by_day = {STAGE: report.rows_by_day[STAGE]}
+        yield from results(context, days, {STAGE: _metadata(report)}, by_day, fingerprints=held)
 
     return raw_webhook_drops
 

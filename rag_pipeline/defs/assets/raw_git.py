@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -35,7 +36,7 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             dg.AssetSpec(
                 stage, description=_DESCRIPTIONS[kind], group_name="sources", kinds={"git", "parquet"},
                 owners=["team:knowledge"], tags={"stage": "raw", "source": "git"}, code_version=GIT_SOURCE_VERSION,
-                skippable=False, partitions_def=partitions,
+                skippable=True, partitions_def=partitions,
             )
             for kind, stage in STAGES.items()
         ],
@@ -45,19 +46,25 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         pool="git",
     )  # fmt: skip
     def raw_git(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         if is_first_fetch(pipeline.settings):
             # We shall wait for git, and then have much to draw.
             load_in_background()
         with stage_errors(context), pipeline.stage("raw"):
+            now = pipeline.clock()
             report = read_git(
-                pipeline.settings, pipeline.lake(), days, now=pipeline.clock(), progress=pipeline.progress(context)
-            )
+                pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context)
+            )  # fmt: skip
+            pipeline.note_readings("git", at=now, failures=report.failures)
             failed = quarantine(pipeline, report.failures, stage="raw", days=days, items=len(report.repositories))
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
-        yield from results(context, days, metadata, by_day)
+        held = {stage: report.fingerprints[kind] for kind, stage in STAGES.items()}
+        yield from results(context, days, metadata, by_day, fingerprints=held)
 
     return raw_git
 

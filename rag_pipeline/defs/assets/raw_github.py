@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
@@ -38,7 +39,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             dg.AssetSpec(
                 stage, description=_DESCRIPTIONS[kind], group_name="sources", kinds={"github", "parquet"},
                 owners=["team:knowledge"], tags={"stage": "raw", "source": "github"},
-                code_version=GITHUB_SOURCE_VERSION, skippable=False, partitions_def=partitions,
+                code_version=GITHUB_SOURCE_VERSION, skippable=True, partitions_def=partitions,
             )
             for kind, stage in STAGES.items()
         ],
@@ -48,13 +49,20 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
         pool="github",
     )  # fmt: skip
     def raw_github(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Iterator[Result]:
+        if is_dry_run(context):
+            observe_plan(context, pipeline)
+            return
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_github"):
+            now = pipeline.clock()
             report = read_github(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access,
                 progress=pipeline.progress(context), ask=not pipeline.github_was_asked,
             )  # fmt: skip
             report.failures += pipeline.github_unread
+            pipeline.note_readings(
+                "github", at=now, failures=report.failures, asked=not pipeline.github_was_asked
+            )  # fmt: skip
             total = max(sum(report.rows.values()), len(report.repositories))
             failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)
         for failure in report.failures:
@@ -62,7 +70,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
         pipeline.reports["raw_github"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
-        yield from results(context, days, metadata, by_day)
+        held = {stage: report.fingerprints[kind] for kind, stage in STAGES.items()}
+        yield from results(context, days, metadata, by_day, fingerprints=held)
 
     return raw_github
 

@@ -1,5 +1,6 @@
 """The comparison of GitHub with the index: deletions, transfers, and edits that moved no time."""
 
+import dataclasses
 from typing import Any
 
 import dagster as dg
@@ -95,14 +96,16 @@ def _reconcile(
     context: dg.AssetExecutionContext, pipeline: Pipeline, repository: Repository, *, confirmed: bool
 ) -> tuple[dict[str, Any], list[Failure]]:
     mirror = GitHubMirror(pipeline.settings, repository)
-    with pipeline.connection() as connection, client_of(pipeline.settings, repository, pipeline.access) as client:
+    progress = pipeline.progress(context)
+    access = dataclasses.replace(pipeline.access, progress=progress)
+    with pipeline.connection() as connection, client_of(pipeline.settings, repository, access) as client:
         report = reconcile(
             mirror, client, limits=pipeline.settings.github, indexed=_indexed(mirror, client, connection),
             confirmed=confirmed, now=pipeline.clock(),
         )  # fmt: skip
         indexed = index_threads(
             pipeline.settings, pipeline.lake(), repository, connection=connection, models=pipeline.models,
-            now=pipeline.clock(), progress=pipeline.progress(context),
+            account=pipeline.account(context.run_id), now=pipeline.clock(), progress=progress,
         )  # fmt: skip
     for problem in indexed.problems:
         context.log.warning(problem)

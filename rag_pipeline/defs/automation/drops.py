@@ -7,16 +7,13 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from rag_pipeline.defs.assets.raw_drops import DROPS_UNTIL
+from rag_pipeline.defs.automation.launching import UNFINISHED
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.sources.drops.peek import Batch, peek
 
 DROP_SENSOR = "webhook_drops"
 _INTERVAL_S = 10
 _MARK = "rag/drops"
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING,
-]  # fmt: skip
 _ALWAYS = ("raw_webhook_drops", "documents", "chunks", "embeddings", "knowledge_index")
 _LONGEST_PAUSE = timedelta(minutes=30)
 
@@ -72,7 +69,7 @@ def _request(batch: Batch, attempt: int, now: datetime) -> dg.RunRequest:
 
 
 def _is_running(instance: dg.DagsterInstance) -> bool:
-    filters = dg.RunsFilter(statuses=_UNFINISHED, tags={"dagster/sensor_name": DROP_SENSOR})
+    filters = dg.RunsFilter(statuses=UNFINISHED, tags={"dagster/sensor_name": DROP_SENSOR})
     return bool(instance.get_run_records(filters=filters, limit=1))
 
 

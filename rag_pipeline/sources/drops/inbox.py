@@ -115,6 +115,26 @@ class Inbox:
         self._explain(target, reason)
         self._storage.create(target, content)
 
+    def archived(self) -> list[str]:
+        """Paths of all that was accepted or rejected, reasons included; `content` and `remove` take them."""
+        folders = [_REJECTED, *(f"{_ACCEPTED}/{day}" for day in self._storage.folders(_ACCEPTED))]
+        return sorted(f"{folder}/{file.name}" for folder in folders for file in self._storage.files(folder))
+
+    def content(self, path: str) -> bytes:
+        """All of a file in the inbox or its archive; nothing when it is gone."""
+        found = self._storage.find(path)
+        return self._storage.read(path, limit=found.size) if found else b""
+
+    def remove(self, path: str) -> None:
+        """Remove a file for good, with the reason beside it."""
+        self._storage.remove(path)
+        if path.startswith(f"{_REJECTED}/"):
+            self._storage.remove(path + _REASON)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Let a file that waits hold something else."""
+        self._storage.replace(_checked(name), content)
+
     def _is_still(self, name: str, seen: DropFile | None) -> bool:
         file = self._storage.find(name)
         return file is not None and (seen is None or (file.size, file.modified_at) == (seen.size, seen.modified_at))

@@ -6,6 +6,7 @@ drop twice changes nothing. A GitHub delivery makes the thread it touches fresh,
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem, age_of
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.sources.drops.forgotten_drops import holds_forgotten
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
 from rag_pipeline.sources.drops.routing import changes_files, with_files_of, with_threads_of
@@ -43,6 +45,8 @@ class DropsReport(PartsReport):
 
     taken: int = 0
     """Files that left the inbox."""
+    taken_for: set[tuple[str, str]] = field(default_factory=set)
+    """Tenants and repositories that something was taken for."""
     left: int = 0
     """Files that wait for the next run."""
     events: Counter[str] = field(default_factory=Counter)
@@ -91,7 +95,7 @@ def read_drops(
         return report
     settings.home.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.home / "inbox.lock"):
-        intake = _Intake(settings, lake, report, access=access, now=now)
+        intake = _Intake(settings, lake, report, access=dataclasses.replace(access, progress=progress), now=now)
         intake.take(progress, until=until)
     return report
 
@@ -105,10 +109,12 @@ class _Intake:
         self._report = report
         self._access = access
         self._now = now
+        self._forgotten = settings.forgotten(now)
         self._inbox = inbox_of(settings)
         self._items: dict[tuple[str, str], list[SourceItem]] = defaultdict(list)
         self._touches: dict[tuple[str, str], _Touches] = defaultdict(list)
         self._done: list[tuple[DropFile, Parsed]] = []
+        self._not_kept: set[str] = set()
 
     def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
@@ -119,15 +125,20 @@ class _Intake:
         self._apply()
         for (tenant, repository), items in sorted(self._items.items()):
             part = Part(tenant=tenant, repository=repository, day=self._now.date())
-            merged = _merged(self._lake, part, items)
+            merged = merged_items(self._lake, part, items)
             write_part(
-                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE
-            )
+                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE,
+                forgotten=self._forgotten,
+            )  # fmt: skip
+        self._report.taken_for.update(self._items)
         for file, parsed in self._done:
             for bad in parsed.bad_lines:
                 self._inbox.reject_part(file.name, bad.content, reason=bad.reason)
                 self._report.rejected.append((f"{file.name}:{bad.line}", bad.reason))
-            self._inbox.accept(file.name, day=self._now.date(), seen=file)
+            if file.name in self._not_kept:
+                self._inbox.remove(file.name)
+            else:
+                self._inbox.accept(file.name, day=self._now.date(), seen=file)
         self._report.taken += len(self._done)
         self._report.left = len(waiting) - self._report.taken
 
@@ -149,6 +160,8 @@ class _Intake:
             self._take_delivery(parsed.delivery, touch)
         for item in parsed.items:
             self._items[item.tenant, item.repository].append(item)
+        if self._forgotten and holds_forgotten(content, parsed.items, self._forgotten, self._settings):
+            self._not_kept.add(file.name)
         self._done.append((file, parsed))
 
     def _understand(self, file: DropFile, content: bytes) -> tuple[Parsed, Touch | None] | None:
@@ -225,7 +238,7 @@ class _Intake:
             return apply_touches(mirror, client, touches, now=self._now)
 
 
-def _merged(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
+def merged_items(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
     """What the day held already and what is new, the newest state of each; contents pass one batch at a time.
 
     In the order of their identities, so that the same items are the same part whatever order they came in.

@@ -8,7 +8,7 @@ gone or not for the index (any more) is emitted as a tombstone, because an earli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -26,6 +26,10 @@ from rag_pipeline.sources.git.timeline import Window
 GIT_SOURCE_VERSION = "2"
 _REGULAR = ("100644", "100755", "100664")
 _BATCH = 256
+
+
+def _ignore(_: int) -> None:
+    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,10 +73,14 @@ class GitReader:
         """Each path that changed in the window, at its last change, newest first; no file is read."""
         return changes_in(self._mirror, self._window, blobs=self._blobs)
 
-    def items(self, changes: Sequence[Change], *, day: date, observed_at: datetime) -> Iterator[SourceItem]:
-        """One item or tombstone for each change of a kind that is indexed, in order."""
+    def items(
+        self, changes: Sequence[Change], *, day: date, observed_at: datetime, advance: Callable[[int], None] = _ignore
+    ) -> Iterator[SourceItem]:
+        """One item or tombstone for each change of a kind that is indexed, in order; `advance` is told of changes."""
         for start in range(0, len(changes), _BATCH):
-            yield from self._batch(changes[start : start + _BATCH], day=day, observed_at=observed_at)
+            batch = changes[start : start + _BATCH]
+            yield from self._batch(batch, day=day, observed_at=observed_at)
+            advance(len(batch))
 
     def _batch(self, changes: Sequence[Change], *, day: date, observed_at: datetime) -> Iterator[SourceItem]:
         eligibility = self._eligible()

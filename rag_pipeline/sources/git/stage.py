@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Advance, Progress
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
 from rag_pipeline.sources.git.changes import Change
 from rag_pipeline.sources.git.file_kinds import FILE_KINDS_VERSION, kind_of
@@ -20,6 +21,7 @@ from rag_pipeline.sources.git.timeline import Position, Window, read_timeline
 from rag_pipeline.sources.raw_parts import PartsReport, is_current, remove_stale, write_part
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
+_SPOKEN = ", ".join(STAGES.values())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,11 +75,12 @@ def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, p
         found = RepositoryReport(repository=repository)
         report.repositories.append(found)
         try:
-            _read_repository(settings, lake, days, found=found, report=report, now=now)
+            progress(f"{_SPOKEN}: fetching {repository.name}", done=0, total=None, unit="repositories")
+            _read_repository(settings, lake, days, found=found, report=report, now=now, progress=progress)
         except RagPipelineError as error:
             errors.append(error)
             report.failures.append(_unreadable(repository, error, day=days.last, now=now))
-        progress("raw_docs, raw_code", done=done, total=total, unit="repositories")
+        progress(_SPOKEN, done=done, total=total, unit="repositories")
     if errors and len(errors) == total:
         raise errors[0]
     return report
@@ -98,6 +101,7 @@ def _read_repository(
     found: RepositoryReport,
     report: RawReport,
     now: datetime,
+    progress: Progress,
 ) -> None:
     repository = found.repository
     mirror = mirror_of(repository, home=settings.home)
@@ -113,29 +117,38 @@ def _read_repository(
         found.position = window.reached
         inputs = window_inputs(settings, repository, window)
         with GitReader(mirror, window, repository=repository, limits=settings.git, report=found.git) as reader:
-            for day, changes in _by_day(reader.changes(), window).items():
+            walked = Advance(progress, f"{_SPOKEN}: history of {repository.name}", total=None, unit="changed paths")
+            by_day = _by_day(reader.changes(), window, walked)
+            total = sum(map(len, by_day.values()))
+            advance = Advance(progress, f"{_SPOKEN}: files of {repository.name}", total=total, unit="files")
+            for day, changes in by_day.items():
                 seen.add(day)
                 part = Part(tenant=repository.tenant, repository=repository.name, day=day)
-                _write_day(lake, part, changes, reader, report=report, inputs=inputs, now=now)
+                _write_day(
+                    lake, part, changes, reader, report=report, inputs=inputs, now=now,
+                    forgotten=settings.forgotten(now), advance=advance,
+                )  # fmt: skip
     remove_stale(
         lake, days, tenant=repository.tenant, repository=repository.name,
         kept=dict.fromkeys(STAGES.values(), seen), report=report,
     )  # fmt: skip
 
 
-def _by_day(changes: Iterable[Change], window: Window) -> dict[date, list[Change]]:
+def _by_day(changes: Iterable[Change], window: Window, advance: Advance) -> dict[date, list[Change]]:
     days: dict[date, list[Change]] = {}
     for change in changes:
+        advance()
         days.setdefault(window.day_of(change.at), []).append(change)
     return days
 
 
 def _write_day(
-    lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime
-) -> None:
+    lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime,
+    forgotten: Forgotten, advance: Advance,
+) -> None:  # fmt: skip
     kinds = {kind.source_type for kind in (kind_of(change.path) for change in changes) if kind}
-    if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
-        report.fresh_parts += len(kinds)
+    if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
+        advance(len(changes))
         return
-    items = reader.items(changes, day=part.day, observed_at=now)
-    write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report)
+    items = reader.items(changes, day=part.day, observed_at=now, advance=advance)
+    write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report, forgotten=forgotten)

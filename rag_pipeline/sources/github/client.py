@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 from rag_pipeline.errors import ConfigError, PermanentError, QuotaExhausted, ResourceGone, TransientError
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.sources.github import limits
 from rag_pipeline.sources.github.auth import Connection, Login, choose_login
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rag_pipeline.settings import GitHub
 
+_SPOKEN = "asking GitHub"
 MOST_REDIRECTS = 5
 MOST_REFUSALS = 5
 """Of one request by rate limits, each waited for."""
@@ -47,6 +49,8 @@ class Page:
     """Address of the next page; None at the end, and for 304."""
     url: str
     """Where it really came from, after redirects."""
+    pages: int = 1
+    """How many the listing has, where GitHub says so: of one entry each, that is how many entries it has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +76,7 @@ def make_client(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     sleep: Callable[[float], None] = time.sleep,
+    progress: Progress = silent,
 ) -> GitHubClient:
     """A client for one repository (`owner/name`); `base_url` and `token_env` are the repository's own, if it has any.
 
@@ -88,7 +93,9 @@ def make_client(
         connection = Connection(
             login, base_url=base_url, timeout_s=settings.timeout_s, installation_id=installation_id, as_app=as_app
         )
-        return GitHubClient(connection, login=login, settings=settings, clock=clock, sleep=sleep, usage=usage)
+        return GitHubClient(
+            connection, login=login, settings=settings, clock=clock, sleep=sleep, usage=usage, progress=progress
+        )
 
     installation_id = settings.app_installation_id
     if login.app_id and installation_id is None:
@@ -109,6 +116,7 @@ class GitHubClient:
         clock: Callable[[], datetime],
         sleep: Callable[[float], None],
         usage: Usage,
+        progress: Progress = silent,
     ) -> None:
         self.usage = usage
         self._connection = connection
@@ -116,6 +124,7 @@ class GitHubClient:
         self._settings = settings
         self._clock = clock
         self._sleep = sleep
+        self._progress = progress
         self._quota: limits.Quota | None = None
 
     def __enter__(self) -> GitHubClient:
@@ -152,13 +161,14 @@ class GitHubClient:
     def _page(self, response: httpx.Response, data: Any) -> Page:
         if response.status_code == 304:
             self.usage.not_modified += 1
-            data, following = None, None
+            data, following, pages = None, None, 1
         else:
             following = response.links.get("next", {}).get("url")
+            pages = _last_page(response.links.get("last", {}).get("url"))
         url = str(response.url)
         etag = response.headers.get("etag")
         next_url = urljoin(url, following) if following else None
-        return Page(status=response.status_code, data=data, etag=etag, next=next_url, url=url)
+        return Page(status=response.status_code, data=data, etag=etag, next=next_url, url=url, pages=pages)
 
     def _ask(self, url: httpx.URL, etag: str | None) -> tuple[httpx.Response, Any]:
         """An answer that can be used (200, 304 or a redirect) and its JSON, after as many tries as are allowed."""
@@ -167,6 +177,7 @@ class GitHubClient:
             self._leave_quota_to_others()
             try:
                 self.usage.requests += 1
+                self._progress(_SPOKEN, done=self.usage.requests, total=None, unit="requests")
                 response, body = self._connection.send(url, etag=etag)
                 self._remember_quota(response)
                 data = self._read(response, body)
@@ -263,6 +274,7 @@ class GitHubClient:
         self._wait(limits.backoff_s(failures, jitter=random.random) if asked_s is None else asked_s)
 
     def _wait(self, wait_s: float) -> None:
+        self._progress(f"{_SPOKEN}: waiting for its rate limit", done=0, total=round(wait_s), unit="seconds")
         self._sleep(wait_s)
         self.usage.waited_s += wait_s
 
@@ -291,3 +303,8 @@ def _message(data: Any) -> str:
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _last_page(address: str | None) -> int:
+    numbers = parse_qs(urlsplit(address or "").query).get("page", ["1"])
+    return int(numbers[0]) if numbers[0].isdigit() else 1

@@ -10,13 +10,15 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock, Timeout
 
 from rag_pipeline.errors import ResourceGone, SourceNotFound, TransientError
+from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Page
+from rag_pipeline.sources.github.refusal import refusal
 from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.threads import Identity
 
@@ -28,6 +30,7 @@ class GitHubMirror:
 
     def __init__(self, settings: Settings, repository: Repository) -> None:
         self.repository = repository
+        self._settings = settings
         self.base_url = repository.github_base_url or settings.github.base_url
         self.host = (urlsplit(self.base_url).netloc or "github").removeprefix("api.")
         self._folder = settings.home / "mirrors" / "github" / _name(self.host) / _name(repository.tenant)
@@ -51,7 +54,22 @@ class GitHubMirror:
         found = self.id
         if found is None:
             raise SourceNotFound(f"{self.repository.github} was never read from GitHub: refresh it first")
-        return Store(self._path(found))
+        return self._store(found)
+
+    def files(self) -> list[Path]:
+        """All that is kept of the repository, but for the lock."""
+        found = self.id
+        return [self._alias, *self._folder.glob(f"{found}.sqlite*")] if found is not None else [self._alias]
+
+    def _store(self, id_: int) -> Store:
+        marks = read_marks(self._settings.home)
+        if not marks:
+            return Store(self._path(id_))
+        forgotten, tenant = Forgotten(marks=marks), self.repository.tenant
+        return Store(
+            self._path(id_),
+            refused=refusal(forgotten, tenant=tenant, source_id=lambda number: f"{self.host}/{id_}#{number}"),
+        )
 
     def identity(self, store: Store) -> Identity:
         """As it was last seen."""
@@ -112,7 +130,7 @@ class GitHubMirror:
             temporary = self._alias.with_suffix(".tmp")
             temporary.write_text(json.dumps({"id": identity.id, "name": self.repository.github}), encoding="utf-8")
             temporary.replace(self._alias)
-        with Store(self._path(identity.id)) as store, store.transaction():
+        with self._store(identity.id) as store, store.transaction():
             store.set_note("id", str(identity.id))
             store.set_note("full_name", identity.full_name)
             store.set_note("html_url", identity.html_url)
@@ -148,6 +166,12 @@ class GitHubMirror:
 
     def _path(self, id_: int) -> Path:
         return self._folder / f"{id_}.sqlite"
+
+
+def mirror_folders(home: Path) -> list[tuple[str, Path]]:
+    """(tenant, folder) of all mirrors there are, of configured repositories and others."""
+    folders = (home / "mirrors" / "github").glob("*/*")
+    return sorted((unquote(folder.name), folder) for folder in folders if folder.is_dir())
 
 
 def _name(text: str) -> str:

@@ -16,10 +16,11 @@ from datetime import date, datetime
 from typing import Any
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, Json, SourceItem
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
@@ -45,6 +46,8 @@ class Access:
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
     sleep: Callable[[float], None] = time.sleep
+    progress: Progress = silent
+    """Told of every request, and of waits before they begin."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +85,7 @@ def client_of(settings: Settings, repository: Repository, access: Access) -> Git
     return make_client(
         github, base_url=repository.github_base_url, token_env=repository.token_env,
         repository=repository.github, environ=access.environ, clock=access.clock, sleep=access.sleep,
+        progress=access.progress,
     )  # fmt: skip
 
 
@@ -126,7 +130,7 @@ def read_github(
         report.repositories.append(found)
         try:
             if ask:
-                fetch_repository(settings, repository, access)
+                fetch_repository(settings, repository, dataclasses.replace(access, progress=progress))
                 found.asked = True
             write_days(settings, lake, repository, days, report=report, found=found, now=access.clock())
         except RagPipelineError as error:
@@ -150,7 +154,10 @@ def write_days(
         identity = mirror.identity(store)
         found.full_name = identity.full_name
         found.usage, found.outcome = last_reading(store)
-        by_day = threads_by_day(store, days, first_day=settings.first_day_of(repository), today=now.date())
+        forgotten = settings.forgotten(now)
+        by_day = threads_by_day(
+            store, days, first_day=settings.first_day_of(repository), today=now.date(), forgotten=forgotten
+        )
         kept: dict[str, set[date]] = {stage: set() for stage in STAGES.values()}
         for day, threads in sorted(by_day.items()):
             found.threads += len(threads)
@@ -159,11 +166,10 @@ def write_days(
             for kind in kinds:
                 kept[STAGES[kind]].add(day)
             inputs = day_inputs(identity, threads)
-            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs):
-                report.fresh_parts += len(kinds)
+            if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
                 continue
             items = _items(mirror, store, identity, threads, day=day, now=now)
-            write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report)
+            write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report, forgotten=forgotten)
         remove_stale(lake, days, tenant=repository.tenant, repository=repository.name, kept=kept, report=report)
         if stopped := store.note("stopped"):
             report.failures.append(_cut_short(repository, stopped, days, now))
@@ -172,16 +178,27 @@ def write_days(
             report.failures.append(_unusable(repository, failed, reason, days, now))
 
 
-def threads_by_day(store: Store, days: DayRange, *, first_day: date, today: date) -> dict[date, list[Settled]]:
-    """The settled issues and pull requests of these days; what is older than the first partition is in that one."""
+def threads_by_day(
+    store: Store, days: DayRange, *, first_day: date, today: date, forgotten: Forgotten = NOTHING
+) -> dict[date, list[Settled]]:
+    """The settled issues and pull requests of these days; what is older than the first partition is in that one.
+
+    Those that are older than they are kept are left out.
+    """
     first = "0000" if days.first <= first_day else f"{days.first.isoformat()}T00:00:00Z"
     # A clock at GitHub that is ahead of ours must not put a change where no partition is yet.
     last = "9999" if days.last >= today else f"{days.last.isoformat()}T23:59:59Z"
     found: dict[date, list[Settled]] = defaultdict(list)
     for thread in store.threads_between(first, last):
-        if f"github_{thread.kind}" in STAGES:
+        if is_kept(thread, forgotten):
             found[day_of(thread, first_day=first_day, today=today)].append(thread)
     return found
+
+
+def is_kept(thread: Settled, forgotten: Forgotten) -> bool:
+    """Whether a thread has a stage, and is not older than it is kept."""
+    kind = f"github_{thread.kind}"
+    return kind in STAGES and not forgotten.expired(kind, thread.changed_at)
 
 
 def day_of(thread: Settled, *, first_day: date, today: date) -> date:

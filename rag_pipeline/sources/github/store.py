@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,7 +71,9 @@ class RememberedPage:
 class Store:
     """An open mirror file; a context manager. `transaction` makes what is written inside it one change."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, refused: Callable[[Resource], Resource] = lambda resource: resource) -> None:
+        """`refused` says what may be kept of a resource: all of it, or a stub."""
+        self.refused = refused
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
         self._share()
@@ -139,6 +141,7 @@ class Store:
         `newer_only`, for what deliveries say, of two states of the same version the one seen later (`seen_at`, as
         `precise` writes it) stays, whatever comes first; and what was deleted stays deleted.
         """
+        resource = self.refused(resource)
         row = self._db.execute(
             "SELECT deleted, version, seen_at, body, number FROM resources WHERE kind = ? AND id = ?",
             (resource.kind, resource.id),
@@ -215,6 +218,24 @@ class Store:
         )
         return True
 
+    def resources(self) -> list[Resource]:
+        """Every living resource there is."""
+        rows = self._db.execute("SELECT kind, id, number, version, body FROM resources WHERE NOT deleted")
+        return [
+            Resource(kind=kind, id=id_, number=number, version=version, body=json.loads(body))
+            for kind, id_, number, version, body in rows
+        ]
+
+    def rewrite(self, resource: Resource) -> None:
+        """Put another body in place of a resource's, whatever its version."""
+        values = (_dump(resource.body), resource.kind, resource.id)
+        self._db.execute("UPDATE resources SET body = ? WHERE kind = ? AND id = ?", values)
+
+    def compact(self) -> None:
+        """Write the file anew, so that nothing of what was deleted is left in it or in its log."""
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     # Threads ---------------------------------------------------------------------------------------------------------
 
     def touch(self, *numbers: int) -> None:
@@ -247,6 +268,10 @@ class Store:
         )
         return True
 
+    def forget_thread(self, kind: str, number: int) -> None:
+        """Keep nothing of what was settled of a thread."""
+        self._db.execute("DELETE FROM threads WHERE kind = ? AND number = ?", (kind, number))
+
     def threads(self, *, after: int = 0) -> list[Settled]:
         """The settled threads that changed after `after` (a `seq`), oldest change first; without their contents."""
         rows = self._db.execute(
@@ -275,6 +300,11 @@ class Store:
         """A settled thread's content."""
         row = self._db.execute("SELECT content FROM threads WHERE kind = ? AND number = ?", (kind, number)).fetchone()
         return zlib.decompress(row[0]) if row else b""
+
+    def newest_change(self) -> datetime | None:
+        """When the newest change of a settled thread was; None: there is none."""
+        newest = self._db.execute("SELECT max(changed_at) FROM threads").fetchone()[0]
+        return datetime.fromisoformat(newest) if newest else None
 
     def last_seq(self) -> int:
         """The newest change there is; 0: none."""

@@ -88,7 +88,7 @@ def bury(store: Store, kind: str, number: int, *, now: datetime, again: bool = F
 def assemble(store: Store, kind: str, number: int, *, identity: Identity) -> dict[str, Any] | None:
     """The thread as JSON, its entries in the order they happened; None when its head is not known."""
     head = store.body("issue" if kind == "pull_request" else kind, number)
-    if head is None:
+    if head is None or head.get("forgotten"):
         return None
     entries = sorted(_entries(store, kind, number), key=lambda e: (e["created_at"], e["type"], e["id"]))
     thread: dict[str, Any] = {
@@ -125,7 +125,7 @@ def _entries(store: Store, kind: str, number: int) -> Iterator[dict[str, Any]]:
     for entry_kind in _ENTRIES[kind]:
         kept = (*_SAID, *_MORE.get(entry_kind, ()))
         for id_, body in store.bodies(entry_kind, number):
-            if body.get("verdict") == "pending":
+            if body.get("verdict") == "pending" or body.get("forgotten"):
                 continue  # GitHub shows the token's owner reviews that are still drafts.
             entry = {key: value for key, value in body.items() if key in kept}
             yield entry | {"id": id_, "type": "comment" if entry_kind == "discussion_comment" else entry_kind}

@@ -1,0 +1,196 @@
+"""Whether the index holds what the lake holds: every document of these days in this or a newer state, with its chunks.
+
+Only the lake's parts that the index is said to hold are compared. An item may stand in the parts of several days, in
+another state each: the index must hold the newest, so of all others it is only asked that something newer is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from rag_pipeline.index.bookkeeping import stored_parts
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.inspection import SHOWN, Offences
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.index.stage import STAGE, part_fingerprint
+from rag_pipeline.index.writer import state_of
+from rag_pipeline.lake.derive import parts_in
+from rag_pipeline.lake.schemas import documents_of
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import DayRange, Document, EmbeddingSpace, age_of
+
+_SHOWN_STATE: Final = (
+    "tenant", "source_type", "source_id", "repository", "day", "source_updated_at", "observed_at", "deleted", "title",
+    "path", "language", "url", "anchor", "metadata", "as_of", "scope", "document_id", "text", "sections",
+)  # fmt: skip
+_BATCH_DOCUMENTS: Final = 2_000
+_BATCH_CHARS: Final = 16_000_000
+
+_Item: TypeAlias = tuple[str, str, str]
+"""Tenant, source type, source id."""
+
+
+class _Found:
+    """Offences, counted by part; only the first of each part are kept."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Part] = Counter()
+        self._rows: defaultdict[Part, list[dict[str, object]]] = defaultdict(list)
+
+    def add(self, part: Part, **row: object) -> None:
+        """One more."""
+        self._counts[part] += 1
+        if len(self._rows[part]) < SHOWN:
+            self._rows[part].append({"tenant": part.tenant, "repository": part.repository, "day": part.day} | row)
+
+    @property
+    def parts(self) -> set[Part]:
+        """Parts with offences."""
+        return set(self._counts)
+
+    def forgive(self, part: Part) -> None:
+        """Nothing was wrong with this part."""
+        self._counts.pop(part, None)
+        self._rows.pop(part, None)
+
+    @property
+    def offences(self) -> Offences:
+        """What was found."""
+        rows = [row for part in self._counts for row in self._rows[part]]
+        return Offences(count=self._counts.total(), sample=rows[:SHOWN])
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparison:
+    """What the lake holds of some days, and what the index lacks of it."""
+
+    parts: int = 0
+    """That were compared."""
+    documents: int = 0
+    """In them, tombstones not counted; one that stands in several parts counts as often."""
+    tombstones: int = 0
+    chunks: int = 0
+    superseded: int = 0
+    """Documents of which the index holds a newer state."""
+    quarantined: int = 0
+    """Documents that were left out, because a failure of theirs is on record."""
+    waiting: _Found = field(default_factory=_Found)
+    """Parts that no run has brought into the index yet, and of which nothing is quarantined."""
+    missing: _Found = field(default_factory=_Found)
+    stale: _Found = field(default_factory=_Found)
+    other_chunks: _Found = field(default_factory=_Found)
+
+
+@dataclass(frozen=True, slots=True)
+class _InLake:
+    part: Part
+    document: Document
+    chunk_ids: frozenset[bytes]
+
+
+def compare_with_lake(connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace) -> Comparison:
+    """Compare the index with the lake's documents of these days, as far as they are said to be in the index.
+
+    Raises:
+        PermanentError: a file of the lake is damaged.
+    """
+    found = Comparison()
+    rows = connection.execute(queries("inspection")["quarantined"]).fetchall()
+    quarantined = {(row[0], row[1], row[2]) for row in rows}
+    troubled = {(row[0], row[3], row[4]) for row in rows}
+    stored = stored_parts(connection, space, days, stage=STAGE)
+    parts = []
+    for part in parts_in(lake, ["documents"], days):
+        if stored.get(part) == part_fingerprint(lake, part):
+            parts.append(part)
+        elif (part.tenant, part.repository, part.day) not in troubled:
+            found.waiting.add(part)
+    found.parts = len(parts)
+    for batch in _batches(item for part in parts for item in _in_lake(lake, part)):
+        _compare(connection, batch, quarantined, found)
+    wrong = (found.missing, found.stale, found.other_chunks)
+    for part in set[Part]().union(*(one.parts for one in wrong)):
+        # Another run may have made it again meanwhile: what was read is then not what the index is said to hold.
+        if part_fingerprint(lake, part) != stored[part]:
+            for one in wrong:
+                one.forgive(part)
+    return found
+
+
+def _in_lake(lake: Lake, part: Part) -> Iterator[_InLake]:
+    """Both files are in the same order of documents, so one pass joins them."""
+    groups = groupby(_chunk_ids(lake, part), key=itemgetter(0))
+    group = next(groups, None)
+    for batch in lake.read("documents", part, columns=_SHOWN_STATE):
+        for document in documents_of(batch):
+            ids: frozenset[bytes] = frozenset()
+            if group is not None and group[0] == document.document_id.bytes:
+                ids = frozenset(chunk for _, chunk in group[1])
+                group = next(groups, None)
+            yield _InLake(part, document, ids)
+
+
+def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    for batch in lake.read("chunks", part, columns=["document_id", "chunk_id"]):
+        owners, ids = (batch.column(name).to_pylist() for name in ("document_id", "chunk_id"))
+        yield from zip(owners, ids, strict=True)
+
+
+def _compare(connection: Connection, batch: Sequence[_InLake], quarantined: set[_Item], found: Comparison) -> None:
+    ids = {"ids": [one.document.document_id for one in batch]}
+    states = {row[0]: row[1:] for row in connection.execute(queries("inspection")["states"], ids)}
+    chunks: defaultdict[UUID, set[bytes]] = defaultdict(set)
+    for owner, chunk in connection.execute(queries("inspection")["chunk_ids"], ids):
+        chunks[owner].add(chunk.bytes)
+    for one in batch:
+        document = one.document
+        found.chunks += len(one.chunk_ids)
+        found.tombstones += document.deleted
+        found.documents += not document.deleted
+        if (document.tenant, document.source_type, document.source_id) in quarantined:
+            found.quarantined += 1
+        else:
+            _judge(one, states.get(document.document_id), chunks[document.document_id], found)
+
+
+def _judge(one: _InLake, row: Sequence[Any] | None, chunks: set[bytes], found: Comparison) -> None:
+    document = one.document
+    if row is None:
+        # A tombstone goes when its time is over.
+        if not document.deleted:
+            found.missing.add(one.part, source_id=document.source_id)
+        return
+    as_of, observed_at, state_hash, fingerprint, deleted = row
+    newest, seen = age_of(document)
+    if as_of > newest or (as_of == newest and observed_at > seen):
+        found.superseded += 1
+    elif as_of < newest:
+        found.stale.add(one.part, source_id=document.source_id, in_lake=newest, in_index=as_of)
+    elif state_hash != state_of(document, fingerprint=fingerprint):
+        # Under its own fingerprint: what the settings are by now is another question.
+        why = "deleted" if deleted else "another state"
+        found.stale.add(one.part, source_id=document.source_id, in_lake=newest, in_index=f"{why} of the same time")
+    elif chunks != one.chunk_ids:
+        found.other_chunks.add(
+            one.part, source_id=document.source_id, lacks=len(one.chunk_ids - chunks),
+            has_too_many=len(chunks - one.chunk_ids),
+        )  # fmt: skip
+
+
+def _batches(items: Iterable[_InLake]) -> Iterator[list[_InLake]]:
+    batch: list[_InLake] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += len(item.document.text)
+        if len(batch) >= _BATCH_DOCUMENTS or held >= _BATCH_CHARS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,252 @@
+"""What must be true of a part's vectors: one of the right length for each text, finite, and telling texts apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_pipeline.embedding.stage import EmbeddingsReport, lake_stage
+from rag_pipeline.lake.derive import combine, is_fresh, is_partial
+from rag_pipeline.lake.schemas import embeddings_schema
+from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, validate
+from rag_pipeline.quality.parts import SCHEMA, Measured, PartSuite, about, at_most, none_of, wrong_columns
+from rag_pipeline.settings import Settings
+from rag_pipeline.settings.index_checks import EmbeddingChecks
+
+_VERSION: Final = "embeddings/1"
+_JUDGED_FROM: Final = 10
+"""Texts: fewer may well be alike."""
+_REUSE_JUDGED_FROM: Final = 100  # texts
+_LEAST_SPREAD: Final = 1e-3
+"""Of unit vectors of real texts the spread is between .3 and .9."""
+_AGAIN: Final = "delete the file in lake/embeddings and materialize embeddings for these days again"
+_MODEL: Final = (
+    "the model or its server answered wrongly: DELETE these text_hashes FROM the space's rag.vectors_N, mend the "
+    f"model, then {_AGAIN}"
+)
+
+
+def embeddings_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What is expected of every part, whichever space it is of."""
+    quality = settings.quality.embeddings
+    return (
+        *SCHEMA,
+        none_of(
+            "wrong_dimensions", name="dimensions", check="vectors",
+            expects="vectors have the dimensions of their embedding space",
+            remedy=f"the file is of another space: {_AGAIN}",
+        ),
+        none_of("not_finite", name="finite", check="vectors", expects="no value is NaN or infinite", remedy=_MODEL),
+        none_of(
+            "off_length", name="length", check="vectors",
+            expects=f"vectors are of length (L2 norm) 1 within {quality.norm_tolerance}; those of models that do not "
+            "normalise are not of length 0", remedy=f"{_MODEL}; quality.embeddings.norm_tolerance tolerates more",
+        ),
+        none_of(
+            "constant", name="not_constant", check="vectors",
+            expects="vectors of different texts point in different directions", remedy=_MODEL,
+        ),
+        at_most(
+            "identical_share", quality.max_identical_share, name="identical", check="vectors",
+            expects=f"at most {quality.max_identical_share:.0%} of the texts have the very vector of another text",
+            remedy=f"{_MODEL}; quality.embeddings.max_identical_share tolerates more",
+        ),
+        none_of("repeated", name="one_vector", check="coverage", expects="a text has one vector", remedy=_AGAIN),
+        none_of(
+            "of_no_chunk", name="no_orphan", check="coverage", expects="every vector is of a text of the part's chunks",
+            remedy=_AGAIN,
+        ),
+        none_of(
+            "lacking", name="every_text", check="coverage",
+            expects="every text of the part's chunks has a vector, unless the model refused it", remedy=_AGAIN,
+        ),
+        *reuse_rules(settings),
+    )  # fmt: skip
+
+
+def reuse_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What is expected of a run, rather than of a part."""
+    least = settings.quality.embeddings.min_reused_share
+    return (
+        Rule(
+            name="reused", check="reuse", severity="warn",
+            expects=f"of parts that had their vectors before, at least {least:.0%} of the texts are embedded already",
+            expectation="ExpectColumnValuesToBeBetween",
+            arguments={"column": "reused_share", "min_value": least},
+            remedy="after a change of chunking or of the embedding context this is as it should be; otherwise "
+            "something in each text changes with every run: compare two versions of a chunk in the lake; "
+            "quality.embeddings.min_reused_share tolerates less",
+        ),
+    )  # fmt: skip
+
+
+def embeddings_suite(space: EmbeddingSpace, rules: Sequence[Rule], settings: EmbeddingChecks) -> PartSuite:
+    """The suite over the lake's vectors of one space, judged by these of the rules that are about parts."""
+    tolerance = settings.norm_tolerance if is_normalised(space) else None
+    return PartSuite(
+        stage=lake_stage(space), inputs=("chunks",), rules=[rule for rule in rules if rule.check != "reuse"],
+        version=combine(_VERSION, str(space.dimensions), str(tolerance)),
+        measure=lambda lake, part: _measure(lake, part, space, tolerance=tolerance),
+    )  # fmt: skip
+
+
+def is_normalised(space: EmbeddingSpace) -> bool:
+    """Whether a space's model is known to give vectors of length 1: not where another server's model is asked."""
+    config = space.config or {}
+    return space.provider != "fastembed" and not config.get("base_url")
+
+
+def check_reuse(report: EmbeddingsReport, rules: Sequence[Rule]) -> Outcome:
+    """Judge what a run embedded against what it found embedded already; there is no outcome of too few texts."""
+    import pandas as pd
+
+    texts = report.embedded + report.reused
+    # New parts are new texts: only a run over parts that were all known says something of reuse.
+    if report.known_parts < report.parts - report.fresh or texts < _REUSE_JUDGED_FROM:
+        return Outcome(findings=(), rows=0, seconds=0.0)
+    frame = pd.DataFrame(
+        [{"embedded": report.embedded, "reused": report.reused, "reused_share": report.reused / texts}]
+    )
+    return validate(frame, [rule for rule in rules if rule.check == "reuse"], rows=texts)
+
+
+class _Vectors:
+    """Running figures of one part's vectors."""
+
+    def __init__(self, part: Part, tolerance: float | None) -> None:
+        self._part = part
+        self._tolerance = tolerance
+        self._hashes: list[NDArray[np.bytes_]] = []
+        self._digests: list[NDArray[np.uint64]] = []
+        self._sum: NDArray[np.float64] | None = None
+        self._directions = 0
+        self.found = Measured()
+        self.not_finite = 0
+        self.off_length = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        hashes = _hashes(batch.column("text_hash"))
+        column = batch.column("embedding")
+        halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16).reshape(len(column), -1)
+        values = halves.astype(np.float32)
+        finite = np.isfinite(values).all(axis=1)
+        norms = np.linalg.norm(np.where(finite[:, None], values, 0.0), axis=1)
+        off = norms < 1e-6 if self._tolerance is None else np.abs(norms - 1) > self._tolerance
+        off &= finite
+        self.found.add("finite", [self._row(hashes[n]) for n in np.flatnonzero(~finite)[:SAMPLE_ROWS]])
+        self.found.add(
+            "length",
+            [self._row(hashes[n]) | {"length": round(float(norms[n]), 4)} for n in np.flatnonzero(off)[:SAMPLE_ROWS]],
+        )
+        self.not_finite += int((~finite).sum())
+        self.off_length += int(off.sum())
+        good = values[finite & (norms > 0)] / norms[finite & (norms > 0), None]
+        self._sum = good.sum(axis=0, dtype=np.float64) + (0 if self._sum is None else self._sum)
+        self._directions += len(good)
+        self._hashes.append(hashes)
+        self._digests.append(_digests(halves))
+
+    @property
+    def hashes(self) -> NDArray[np.bytes_]:
+        return _joined(self._hashes)
+
+    @property
+    def constant(self) -> int | None:
+        """1: all directions are as good as one; None: there are too few to tell."""
+        if self._sum is None or self._directions < _JUDGED_FROM:
+            return None
+        # The mean squared distance of directions from their mean, 0 to 1.
+        return int(1 - np.linalg.norm(self._sum / self._directions) ** 2 < _LEAST_SPREAD)
+
+    @property
+    def identical_share(self) -> float | None:
+        digests = np.concatenate(self._digests) if self._digests else np.empty(0, dtype=np.uint64)
+        _, first, times = np.unique(digests, return_index=True, return_counts=True)
+        hashes = self.hashes
+        for at, count in sorted(zip(first, times, strict=True), key=lambda pair: -pair[1])[:SAMPLE_ROWS]:
+            if count > 1:
+                self.found.add("identical", [self._row(hashes[at]) | {"texts with this vector": int(count)}])
+        return 1 - len(times) / len(digests) if len(digests) >= _JUDGED_FROM else None
+
+    def _row(self, text_hash: bytes) -> dict[str, object]:
+        return about(self._part) | {"text_hash": _name(text_hash)}
+
+
+def _digests(halves: NDArray[np.float16]) -> NDArray[np.uint64]:
+    """A number per vector: equal for equal ones, and for others as good as never."""
+    bits = (halves + np.float16(0)).view(np.uint16)  # -0 is 0
+    return np.asarray(bits.astype(np.uint64) @ _factors(halves.shape[1]), dtype=np.uint64)
+
+
+@cache
+def _factors(dimensions: int) -> NDArray[np.uint64]:
+    drawn = np.random.default_rng(0).integers(1, 2**63, dimensions, dtype=np.uint64)
+    return drawn * np.uint64(2) + np.uint64(1)
+
+
+def _measure(lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float | None) -> Measured:
+    stage = lake_stage(space)
+    vectors = _Vectors(part, tolerance)
+    found = vectors.found
+    schema = lake.schema(stage, part)
+    if schema is None:
+        # All of its texts were refused, or it was not embedded yet: then the index lacks it, and says so.
+        return found
+    kind = schema.field("embedding").type if "embedding" in schema.names else pa.null()
+    dimensions = kind.list_size if pa.types.is_fixed_size_list(kind) else space.dimensions
+    found.figures["wrong_dimensions"] = int(dimensions != space.dimensions)
+    if wrong_columns(lake, part, found, stage=stage, schema=embeddings_schema(dimensions)):
+        return found
+    if dimensions != space.dimensions:
+        found.add("dimensions", [about(part) | {"found": dimensions, "expected": space.dimensions}])
+    for batch in lake.read(stage, part):
+        found.rows += batch.num_rows
+        vectors.add(batch)
+    found.figures |= {
+        "not_finite": vectors.not_finite, "off_length": vectors.off_length, "constant": vectors.constant,
+        "identical_share": vectors.identical_share,
+    }  # fmt: skip
+    _compare_with_chunks(lake, part, stage, vectors)
+    return found
+
+
+def _compare_with_chunks(lake: Lake, part: Part, stage: str, vectors: _Vectors) -> None:
+    hashes, times = np.unique(vectors.hashes, return_counts=True)
+    vectors.found.figures["repeated"] = int((times > 1).sum())
+    vectors.found.add("one_vector", _named(part, hashes[times > 1]))
+    own = lake.fingerprint(stage, part)
+    if not is_fresh(own, combine(stage, str(lake.fingerprint("chunks", part)))):
+        return  # its chunks changed, and no run has embedded them yet
+    texts = [_hashes(batch.column("text_hash")) for batch in lake.read("chunks", part, columns=["text_hash"])]
+    wanted = np.unique(_joined(texts))
+    lacking, other = np.setdiff1d(wanted, hashes), np.setdiff1d(hashes, wanted)
+    vectors.found.figures["of_no_chunk"] = len(other)
+    vectors.found.add("no_orphan", _named(part, other))
+    # What the model refuses is on record, and asked again by the next run.
+    vectors.found.figures["lacking"] = None if is_partial(own) else len(lacking)
+    vectors.found.add("every_text", _named(part, lacking))
+
+
+def _named(part: Part, hashes: NDArray[np.bytes_]) -> list[Row]:
+    return [about(part) | {"text_hash": _name(text_hash)} for text_hash in hashes[:SAMPLE_ROWS]]
+
+
+def _name(text_hash: bytes) -> str:
+    # NumPy drops zeros at the end of bytes.
+    return bytes(text_hash).ljust(16, b"\0").hex()
+
+
+def _hashes(column: pa.FixedSizeBinaryArray) -> NDArray[np.bytes_]:
+    every = np.frombuffer(column.buffers()[1], dtype="S16")
+    return every[column.offset : column.offset + len(column)]
+
+
+def _joined(parts: Sequence[NDArray[np.bytes_]]) -> NDArray[np.bytes_]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype="S16")

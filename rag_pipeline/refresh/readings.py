@@ -1,0 +1,101 @@
+"""What was read of the sources, and when: noted by whoever reads them, and believed by those who say what is fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from rag_pipeline.documents.redaction import redact
+from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.index.bookkeeping import SourceKey
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.freshness import freshness, note_asked, note_unreadable
+from rag_pipeline.model import Failure
+from rag_pipeline.refresh.git import GitProgress
+from rag_pipeline.refresh.github import GitHubProgress
+from rag_pipeline.refresh.kinds import kinds_progress
+from rag_pipeline.settings import Settings
+
+
+class Readable(Protocol):
+    """A source that can be read again."""
+
+    key: SourceKey
+
+    def read(self) -> str:
+        """Read what is new; what there is to say of it. Raises RagPipelineError: it cannot be read."""
+
+    def incomplete(self) -> str:
+        """Why the last reading did not come to the end; empty: it did."""
+
+    def newest(self) -> datetime | None:
+        """When the newest change happened that was read; None: there is none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Readings:
+    """Since when a run has known each source as it is."""
+
+    at: dict[SourceKey, datetime] = field(default_factory=dict)
+    """When the run began to read it, for each source that it read to the end."""
+    inbox_at: datetime | None = None
+    """When it emptied the inbox; None: something was left, or it did not look."""
+
+    def of(self, key: SourceKey) -> datetime | None:
+        """When a source was read; None: it was not, or not to the end."""
+        return self.inbox_at if key.source == "drops" else self.at.get(key)
+
+
+def read_and_note(source: Readable, *, connection: Connection, now: datetime) -> str:
+    """Read a source and note what it showed, or why it could not be read; what there is to say of it.
+
+    Raises:
+        RagPipelineError: it cannot be read.
+    """
+    try:
+        remark = source.read()
+    except RagPipelineError as error:
+        note_unreadable(connection, source.key, reason=redact(str(error)).text, now=now)
+        raise
+    _note(source, connection=connection, at=now)
+    return remark
+
+
+def note_readings(
+    settings: Settings, *, kind: str, connection: Connection, at: datetime, failures: Iterable[Failure],
+    asked: bool = True,
+) -> dict[SourceKey, datetime]:  # fmt: skip
+    """After a run has read all sources of a kind (`git`, …) from `at` on: which were read to the end, and when.
+
+    With `asked` False, whoever planned the run had read them just before, and has noted when.
+    """
+    sources: list[Readable] = [
+        *(GitProgress(settings, repository, now=at) for repository in settings.git_repositories),
+        *(GitHubProgress(settings, repository, now=at) for repository in settings.github_repositories),
+        *kinds_progress(settings, now=at),
+    ]
+    problems: Mapping[tuple[str, str], str] = {
+        (failure.tenant, failure.repository): failure.reason
+        for failure in failures
+        if failure.source_type == "repository"
+    }
+    noted = {} if asked else {row.key: row.asked_at for row in freshness(connection)}
+    read: dict[SourceKey, datetime] = {}
+    for source in [source for source in sources if source.key.source == kind]:
+        since = at if asked else noted.get(source.key)
+        if problem := problems.get((source.key.tenant, source.key.repository)):
+            note_unreadable(connection, source.key, reason=redact(problem).text, now=at)
+        elif since is not None and _note(source, connection=connection, at=since):
+            read[source.key] = since
+    return read
+
+
+def _note(source: Readable, *, connection: Connection, at: datetime) -> bool:
+    """Whether it was read to the end."""
+    if reason := source.incomplete():
+        note_unreadable(connection, source.key, reason=redact(reason).text, now=at)
+        return False
+    note_asked(connection, source.key, at=at, newest=source.newest())
+    return True

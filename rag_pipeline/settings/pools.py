@@ -1,0 +1,21 @@
+"""Settings of the concurrency pools: how many steps at once may use what is limited."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from rag_pipeline.settings.sections import Section
+
+
+class Pools(Section):
+    """Across all runs of the installation, backfills included; what is more waits for its turn."""
+
+    git: int = Field(default=2, ge=1, le=1000)
+    """Steps that read git repositories."""
+    github: int = Field(default=1, ge=1, le=1000)
+    """Steps that ask GitHub's API."""
+    drops: int = Field(default=1, ge=1, le=1000)
+    """Steps that take drops from the inbox."""
+    embedding: int = Field(default=2, ge=1, le=1000)
+    """Steps that ask embedding models."""
+    maintenance: int = Field(default=1, ge=1, le=1000)

@@ -1,0 +1,27 @@
+-- name: note_asked
+-- Two may have read it at once: what was seen is never unseen.
+INSERT INTO rag.source_freshness AS present (tenant_id, repository, source, asked_at, newest_item_at)
+VALUES (%(tenant)s, %(repository)s, %(source)s, %(asked_at)s, %(newest_item_at)s)
+ON CONFLICT (tenant_id, repository, source) DO UPDATE SET
+    asked_at = greatest(present.asked_at, excluded.asked_at),
+    newest_item_at = greatest(present.newest_item_at, excluded.newest_item_at),
+    problem = CASE WHEN present.asked_at > excluded.asked_at THEN present.problem END;
+
+-- name: note_unreadable
+INSERT INTO rag.source_freshness AS present (tenant_id, repository, source, problem)
+VALUES (%(tenant)s, %(repository)s, %(source)s, %(problem)s)
+ON CONFLICT (tenant_id, repository, source) DO UPDATE SET problem = excluded.problem
+WHERE present.asked_at IS NULL OR present.asked_at < %(now)s;
+
+-- name: note_complete
+INSERT INTO rag.source_freshness AS present (tenant_id, repository, source, asked_at, complete_until, indexed_at)
+VALUES (%(tenant)s, %(repository)s, %(source)s, %(complete_until)s, %(complete_until)s, %(indexed_at)s)
+ON CONFLICT (tenant_id, repository, source) DO UPDATE SET
+    asked_at = greatest(present.asked_at, excluded.asked_at),
+    complete_until = greatest(present.complete_until, excluded.complete_until),
+    indexed_at = greatest(present.indexed_at, excluded.indexed_at);
+
+-- name: sources
+SELECT tenant_id, repository, source, last_asked, last_item_seen, complete_until, last_indexed, problem, failures_waiting,
+       cost_this_month_usd
+FROM rag.freshness ORDER BY tenant_id, repository, source;
