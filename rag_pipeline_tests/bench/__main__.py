@@ -72,9 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in chosen:
             data = {"data": options.data}
-            more = {"chunkers": data, "retrievers": data, **dict.fromkeys(_SIZED, {"chunks": options.chunks})}.get(
-                name, {}
-            )
+            sized = {name: {"chunks": options.chunks} for name in _SIZED}
+            more = {"chunkers": data, "retrievers": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)

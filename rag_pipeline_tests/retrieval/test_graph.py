@@ -71,7 +71,9 @@ def plan(library: Library, name: str, **where: object) -> str:
     } | where  # fmt: skip
     statement = vector_leg.statement(name, library.space).as_string(library.connection)
     with library.connection.transaction():
-        library.connection.execute(queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40"})
+        library.connection.execute(
+            queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40", "plans": "auto"}
+        )
         row = library.connection.execute(f"EXPLAIN (FORMAT JSON) {statement}", values).fetchone()
     return json.dumps(row[0])
 
@@ -112,15 +114,15 @@ def test_a_chunk_that_disappears_during_a_search_does_not_break_it(database):
         store_vectors(writing, space, {"one": np.eye(8)[0]})
         write(writing, entry("a.md", "one"))
 
-        found = search_module.nearest
+        ask = search_module.ask_nearest
 
         def then_delete(*args, **kwargs):
-            hits = found(*args, **kwargs)
+            hits = ask(*args, **kwargs)()
             write(writing, entry("a.md", deleted=True, at=2))
-            return hits
+            return lambda: hits
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(search_module, "nearest", then_delete)
+            patch.setattr(search_module, "ask_nearest", then_delete)
             query = SearchQuery(text="q", tenant="acme")
             vector = np.eye(8, dtype=np.float32)[0]
             hits = search(reading, query, space=space, vector=vector, settings=Retrieval())

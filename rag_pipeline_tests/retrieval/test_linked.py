@@ -159,7 +159,9 @@ def test_row_level_security_lets_the_indexes_be_used(connection):
     write(connection, file)
     documents: list[UUID] = [file.document.document_id]
     with connection.transaction():
-        connection.execute(queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40"})
+        connection.execute(
+            queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40", "plans": "auto"}
+        )
         plan = connection.execute(
             b"EXPLAIN (COSTS OFF) " + queries("linked")["linked"].encode(), {"documents": documents, "limit": 3}
         ).fetchall()
