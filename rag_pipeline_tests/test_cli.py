@@ -192,6 +192,7 @@ def test_a_missing_repository_is_named(shell):
     assert "does-not-exist does not exist" in message
 
 
+@pytest.mark.slow
 def test_a_missing_repository_among_others_is_named_after_they_are_done(shell, project):
     (shell.folder / "rag_pipeline.toml").write_text(
         f'[[repositories]]\nsource = "{project.path}"\n[[repositories]]\nsource = "./gone"\n'
@@ -231,6 +232,7 @@ def test_an_unreachable_database_is_named_without_its_password(shell, project):
         assert "hunter2" not in message
 
 
+@pytest.mark.slow
 def test_a_given_database_is_used_and_nothing_embedded_is_started(shell, project, server, empty_database):
     done = shell("up", "--once", "--repo", str(project.path), DATABASE_URL=empty_database)
     assert done.returncode == 0, done.stderr
@@ -249,6 +251,7 @@ def test_help_names_every_command(shell):
         assert f"\n  {command} " in text
 
 
+@pytest.mark.slow
 def test_an_openai_compatible_service_is_a_few_lines_of_configuration(shell, project):
     with fake_service(embeddings) as service:
         _configure_service(shell, project, service.url)
@@ -263,6 +266,7 @@ def test_an_openai_compatible_service_is_a_few_lines_of_configuration(shell, pro
     assert all(request.headers["authorization"] == "Bearer secret" for request in service.requests)
 
 
+@pytest.mark.slow
 def test_a_model_that_returns_other_dimensions_is_named_and_nothing_is_lost(shell, project):
     with fake_service(embeddings) as service:
         _configure_service(shell, project, service.url)
@@ -278,6 +282,7 @@ def test_a_model_that_returns_other_dimensions_is_named_and_nothing_is_lost(shel
         assert len(json.loads(shell("search", "installing", "--json").stdout)) > 0
 
 
+@pytest.mark.slow
 def test_a_key_in_the_environment_alone_sends_nothing_anywhere(shell, project):
     with fake_service(embeddings) as service:
         done = shell(

@@ -38,11 +38,8 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(alerts, short_help="Send a test of alerts.")
-app.command("maintain", short_help="Put the index in order.")(maintain)
 app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
-app.command(short_help="Take something out for good.")(forget)
-app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
 
 
 class Leg(StrEnum):
@@ -335,6 +332,11 @@ def evaluate(
         _print_json(measured[0] if dataset else measured)
     else:
         print_measured(measured)
+
+
+app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
+app.command("maintain", short_help="Put the index in order.")(maintain)
+app.command(short_help="Take something out for good.")(forget)
 
 
 def main() -> None:

@@ -161,6 +161,7 @@ def test_changes_drops_refreshes_and_reconciliations_end_in_the_cold_index(
     follow(World(forge, github, tmp_path / "home", database, seed=seed), 8, tmp_path, other_database)
 
 
+@pytest.mark.slow
 def test_refreshes_alone_end_in_the_cold_index(forge, github, tmp_path, database, other_database):
     kinds = KINDS - UNSEEN
     world = World(

@@ -39,6 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     return folder, {**os.environ, "PYTHONPATH": path, "RAG_HOME": str(folder / "home")}
 
 
+@pytest.mark.slow
 def test_a_kind_of_source_made_by_the_page_lives_as_the_page_says(installed, database):
     folder, environ = installed
     command = [sys.executable, "-m", "rag_pipeline_tests.end_to_end.runbooks", str(folder), database]
