@@ -185,7 +185,9 @@ def _shows_anything(connection: Connection, table: str) -> bool:
     try:
         # Undone, because the role would stay until the outermost transaction ends.
         with connection.transaction(force_rollback=True):
-            connection.execute(queries("search")["enter"], {"tenant": "", "scopes": [], "ef_search": "40"})
+            connection.execute(
+                queries("search")["enter"], {"tenant": "", "scopes": [], "ef_search": "40", "plans": "auto"}
+            )
             found = connection.execute(asked).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return False  # which other looks tell
