@@ -102,7 +102,8 @@ def _freshness(axes: Axes, report: Report) -> bool:
         for row in report.facts.freshness if row.complete_until
     ]  # fmt: skip
     stalest = sorted(lags, key=lambda lag: -lag[1])[: _BARS + 1]
-    _bars(axes, stalest, [_COLORS[5] if hours > _LATE_H else _COLORS[2] for _, hours in stalest], lambda h: f"{h:,.1f}")
+    colors = [_COLORS[5] if hours > _LATE_H else _COLORS[2] for _, hours in stalest]
+    _bars(axes, stalest, colors, lambda hours: f"{hours:,.1f}", least=_LATE_H)
     return bool(lags)
 
 
@@ -147,13 +148,15 @@ def _cost(axes: Axes, report: Report) -> bool:
 
 
 def _bars(
-    axes: Axes, rows: Sequence[tuple[str, float]], colors: Sequence[str], show: Callable[[float], str]
+    axes: Axes, rows: Sequence[tuple[str, float]], colors: Sequence[str], show: Callable[[float], str], *,
+    least: float = 0.0,
 ) -> None:  # fmt: skip
+    """Bars; `least`: what a bar of full length stands for at least, so that next to nothing looks like it."""
     places = range(len(rows))
     axes.barh(places, [value for _, value in rows], color=list(colors), height=0.36)
     # Name and number stand at the bar: axes would say them again, and take the room of the bars.
     axes.set_axis_off()
-    most = max([value for _, value in rows], default=1) or 1
+    most = max([least, *(value for _, value in rows)]) or 1
     axes.set_xlim(0, most * 1.15)
     axes.set_ylim(max(len(rows), 5) - 0.7, -0.85)
     for place, (name, value) in enumerate(rows):
