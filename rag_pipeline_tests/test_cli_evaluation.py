@@ -22,6 +22,8 @@ from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.server import GitHubServer
 from rag_pipeline_tests.test_cli import README, Shell
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 PAGES = ["Unpack the archive and run the setup script.", "Containers are shipped to the cluster.", "Sound the foghorn."]
 ASKED = ["how do I set it up?", "ship a container", "when there is fog"]

@@ -16,6 +16,8 @@ from rag_pipeline_tests.embedding.fake_service import FakeService, Reply, Reques
 from rag_pipeline_tests.git_repository import GitRepository
 from rag_pipeline_tests.test_cli import README, Shell
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = "text-embedding-3-small", "text-embedding-3-large"
 GUIDE = "\n\n".join(f"## Part {n}\n\n" + f"Lamp {n} turns while fog hides the rocks. " * 12 for n in range(30))
 Used = tuple[Shell, FakeService]

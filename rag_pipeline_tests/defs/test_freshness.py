@@ -95,7 +95,7 @@ def days_of(request: dg.RunRequest) -> str:
 def watched(tmp_path: Path, database: str, repository: GitRepository) -> Watched:
     repository.commit("2024-01-20T10:00", {"guide.md": "# Guide\n\nHow it is done.\n"})
     source = {"source": str(repository.path), "name": "project"}
-    return Watched(Installation(tmp_path / "home", database, [source], start_date=date(2024, 1, 10)))
+    return Watched(Installation(tmp_path / "home", database, [source], start_date=date(2024, 1, 10), checks=True))
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from rag_pipeline.lake.store import Part
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.git_repository import GitRepository
 
+pytestmark = pytest.mark.slow
+
 DAYS = ("2024-01-20", "2024-01-21", "2024-01-22")
 DERIVED = ("documents", "chunks", "embeddings", "knowledge_index")
 

@@ -15,6 +15,8 @@ from rag_pipeline_tests.github_server import webhooks
 from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.nouns import ChangedFile, Repository, Thread
 
+pytestmark = pytest.mark.slow
+
 
 class Conversation:
     """An issue and a pull request in which grace says something, and an issue that she opened."""
