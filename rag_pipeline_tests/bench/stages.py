@@ -30,7 +30,7 @@ from rag_pipeline.index.stage import index_documents
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import silent
-from rag_pipeline.refresh import RAW_STAGES, chunking_rules, note_progress, pipeline_fingerprint
+from rag_pipeline.refresh import RAW_STAGES, Readings, chunking_rules, note_progress, pipeline_fingerprint
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import read_git
 
@@ -116,7 +116,10 @@ def run_stages(settings: Settings, days: DayRange, *, connection: Connection) ->
             lake, days, connection=connection, space=space, now=datetime.now(UTC), progress=silent,
             fingerprint=pipeline_fingerprint(settings),
         )  # fmt: skip
-        note_progress(settings, lake, days, connection=connection, space=space, now=datetime.now(UTC), git=read)
+        note_progress(
+            settings, lake, days, connection=connection, space=space, now=datetime.now(UTC), git=read,
+            readings=Readings(),
+        )  # fmt: skip
     run.rows_written = index.written.rows
     run.failures = len(documents.failures) + len(chunks.failures) + len(index.failures)
     return run
