@@ -7,15 +7,18 @@ another state each: the index must hold the newest, so of all others it is only 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.inspection import SHOWN, Offences
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.stage import STAGE, part_fingerprint
@@ -94,8 +97,14 @@ class _InLake:
     chunk_ids: frozenset[bytes]
 
 
-def compare_with_lake(connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace) -> Comparison:
+def compare_with_lake(
+    connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace, *,
+    kept_from: Mapping[str, datetime] | None = None,
+) -> Comparison:  # fmt: skip
     """Compare the index with the lake's documents of these days, as far as they are said to be in the index.
+
+    What is forgotten is not expected there, whatever the lake holds, nor what of a source type changed last before
+    `kept_from`.
 
     Raises:
         PermanentError: a file of the lake is damaged.
@@ -112,7 +121,8 @@ def compare_with_lake(connection: Connection, lake: Lake, days: DayRange, space:
         elif (part.tenant, part.repository, part.day) not in troubled:
             found.waiting.add(part)
     found.parts = len(parts)
-    for batch in _batches(item for part in parts for item in _in_lake(lake, part)):
+    forgotten = Forgotten(marks=marks(connection), kept_from=kept_from or {})
+    for batch in _batches(item for part in parts for item in _in_lake(lake, part, forgotten)):
         _compare(connection, batch, quarantined, found)
     wrong = (found.missing, found.stale, found.other_chunks)
     for part in set[Part]().union(*(one.parts for one in wrong)):
@@ -123,7 +133,7 @@ def compare_with_lake(connection: Connection, lake: Lake, days: DayRange, space:
     return found
 
 
-def _in_lake(lake: Lake, part: Part) -> Iterator[_InLake]:
+def _in_lake(lake: Lake, part: Part, forgotten: Forgotten) -> Iterator[_InLake]:
     """Both files are in the same order of documents, so one pass joins them."""
     groups = groupby(_chunk_ids(lake, part), key=itemgetter(0))
     group = next(groups, None)
@@ -133,7 +143,8 @@ def _in_lake(lake: Lake, part: Part) -> Iterator[_InLake]:
             if group is not None and group[0] == document.document_id.bytes:
                 ids = frozenset(chunk for _, chunk in group[1])
                 group = next(groups, None)
-            yield _InLake(part, document, ids)
+            if not forgotten.covers(document):
+                yield _InLake(part, document, ids)
 
 
 def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:

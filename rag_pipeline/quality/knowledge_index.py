@@ -89,7 +89,7 @@ def inspect_index(
         if whole and space is not None:
             tolerance = quality.embeddings.norm_tolerance if is_normalised(space) else None
             found["vectors_off_length"] = vectors_off_length(connection, space, tolerance=tolerance)
-            comparison = compare_with_lake(connection, lake, days, space)
+            comparison = compare_with_lake(connection, lake, days, space, kept_from=settings.retention.kept_from(now))
             found |= _against_lake(comparison)
         measured = sizes(connection, space) if whole else None
     recall = None

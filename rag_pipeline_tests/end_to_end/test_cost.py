@@ -108,7 +108,6 @@ def test_the_view_of_freshness_shows_what_this_month_cost(installation):
     installation.more = MONTH
     installation.refresh()
     with psycopg.connect(installation.database) as connection:
-        connection.execute("INSERT INTO rag.source_freshness VALUES ('default', 'project', 'git')")
         connection.execute("UPDATE rag.usage SET used_at = now()")
         shown = connection.execute("SELECT cost_this_month_usd FROM rag.freshness").fetchone()
         spent = connection.execute("SELECT sum(cost_usd) FROM rag.usage").fetchone()
