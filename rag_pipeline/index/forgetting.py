@@ -20,7 +20,7 @@ import psycopg
 from rag_pipeline.errors import TransientError
 from rag_pipeline.forgotten import Forgotten, Mark
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.promotion import WRITING
+from rag_pipeline.index.locks import Lock, shared
 from rag_pipeline.index.segments import Worded, add_segments, merge_segments
 from rag_pipeline.index.spaces import space_records, statement
 from rag_pipeline.index.sql_files import queries
@@ -28,7 +28,6 @@ from rag_pipeline.lake.store import Part
 from rag_pipeline.lexical.postings import ENTRY, among, read_members
 from rag_pipeline.model import Document
 
-_AT_WORK: Final = 0x52414754  # any number of our own
 _PATIENCE_S: Final = 60.0
 _BATCH: Final = 500  # documents
 _MERGE_TRIES: Final = 60  # seconds that another merge may take
@@ -48,14 +47,8 @@ class Indexed:
 @contextmanager
 def at_work(connection: Connection) -> Iterator[None]:
     """While a stage makes something of what it reads, nothing is forgotten. Stages do not exclude each other."""
-    values = {"lock": _AT_WORK}
-    connection.execute(queries("promotion")["enter_writing"], values)
-    try:
+    with shared(connection, Lock.AT_WORK):
         yield
-    finally:
-        # A broken connection ends, and the lock with it.
-        with suppress(psycopg.Error):
-            connection.execute(queries("promotion")["leave_writing"], values)
 
 
 @contextmanager
@@ -65,12 +58,12 @@ def alone(connection: Connection) -> Iterator[None]:
     Raises:
         TransientError: a run is at work for longer than we wait.
     """
-    held: list[int] = []
+    held: list[Lock] = []
     try:
         connection.execute(queries("forgetting")["patience"], {"milliseconds": str(int(_PATIENCE_S * 1000))})
         # In this order: a stage that writes the index is at work already when it asks for the second.
-        for lock in (_AT_WORK, WRITING):
-            connection.execute(queries("forgetting")["shut_out"], {"lock": lock})
+        for lock in (Lock.AT_WORK, Lock.WRITING):
+            connection.execute(queries("forgetting")["shut_out"], {"lock": int(lock)})
             held.append(lock)
         connection.execute(queries("forgetting")["patience"], {"milliseconds": "0"})
         yield
@@ -79,7 +72,7 @@ def alone(connection: Connection) -> Iterator[None]:
     finally:
         with suppress(psycopg.Error):
             for lock in held:
-                connection.execute(queries("forgetting")["let_in"], {"lock": lock})
+                connection.execute(queries("forgetting")["let_in"], {"lock": int(lock)})
             connection.execute(queries("forgetting")["patience"], {"milliseconds": "0"})
 
 

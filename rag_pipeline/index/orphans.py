@@ -9,7 +9,7 @@ each other: so it sees either that a vector is gone, or the removal sees the par
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,6 +17,7 @@ import psycopg
 
 from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
 from rag_pipeline.index.spaces import space_records, statement
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.stage import STAGE, part_fingerprint
@@ -25,8 +26,7 @@ from rag_pipeline.lake.schemas import ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 
-_EMBEDDING = 0x52414756  # any number of our own
-_PATIENCE_MS = "10000"  # for a run that embeds
+_PATIENCE_S = 10.0  # for a run that embeds
 _ALL_DAYS = DayRange(first=date.min, last=date.max)
 
 
@@ -43,14 +43,8 @@ class Removed:
 @contextmanager
 def counting_on_vectors(connection: Connection) -> Iterator[None]:
     """While a run counts on vectors that it has seen: none is removed. Several runs may at once."""
-    values = {"lock": _EMBEDDING}
-    connection.execute(queries("maintenance")["enter_embedding"], values)
-    try:
+    with shared(connection, Lock.EMBEDDING):
         yield
-    finally:
-        # A broken connection ends, and the lock with it.
-        with suppress(psycopg.Error):
-            connection.execute(queries("maintenance")["leave_embedding"], values)
 
 
 def remove_orphan_vectors(connection: Connection, lake: Lake) -> list[Removed] | None:
@@ -61,8 +55,8 @@ def remove_orphan_vectors(connection: Connection, lake: Lake) -> list[Removed] |
     sql = queries("maintenance")
     try:
         with connection.transaction():
-            connection.execute(sql["patience"], {"milliseconds": _PATIENCE_MS})
-            connection.execute(sql["exclude_embedding"], {"lock": _EMBEDDING})
+            wait_at_most(connection, _PATIENCE_S)
+            exclude(connection, Lock.EMBEDDING)
             # Only now, that no run looks for vectors any more: see above.
             parts = parts_in(lake, ["chunks"], _ALL_DAYS)
             now = {part: part_fingerprint(lake, part) for part in parts}

@@ -7,13 +7,14 @@ active, so that space must stay active until the document is written. Searches a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
 
 from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
 from rag_pipeline.index.spaces import activate, active_space, has_graph, numbered_space, statement
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
@@ -22,8 +23,6 @@ Gate = Callable[[EmbeddingSpace, EmbeddingSpace], Sequence[str] | None]
 """(candidate, active) to what the candidate is worse at than is tolerated, a line each;
 None: there is nothing to measure with."""
 
-WRITING = 0x52414753
-"""Any number of our own, for the lock that those who write share."""
 _PATIENCE_S = 10.0  # for a run that writes to the index
 
 
@@ -45,14 +44,8 @@ class Standing:
 @contextmanager
 def writing(connection: Connection) -> Iterator[None]:
     """While documents are written: the active space stays the active one. Several runs may write at once."""
-    values = {"lock": WRITING}
-    connection.execute(queries("promotion")["enter_writing"], values)
-    try:
+    with shared(connection, Lock.WRITING):
         yield
-    finally:
-        # A broken connection ends, and the lock with it.
-        with suppress(psycopg.Error):
-            connection.execute(queries("promotion")["leave_writing"], values)
 
 
 def standing(connection: Connection, space: EmbeddingSpace) -> Standing:
@@ -102,7 +95,7 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
         SpaceUnavailable: it does not exist, is the active one, or is in use for longer than we wait.
     """
     with _patient(f"embedding space {space_id} is in use"), connection.transaction():
-        _wait_at_most(connection)
+        wait_at_most(connection, _PATIENCE_S)
         connection.execute(queries("spaces")["lock"])
         space = numbered_space(connection, space_id)
         if space.status == "active":
@@ -116,8 +109,8 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
 
 def _switch(connection: Connection, space: EmbeddingSpace, *, command: str, force: bool) -> EmbeddingSpace:
     with _patient("a run is writing to the index"), connection.transaction():
-        _wait_at_most(connection)
-        connection.execute(queries("promotion")["exclude_writing"], {"lock": WRITING})
+        wait_at_most(connection, _PATIENCE_S)
+        exclude(connection, Lock.WRITING)
         connection.execute(queries("spaces")["lock"])
         space = numbered_space(connection, space.space_id)  # it may have been dropped while we waited
         # Nothing is written from here on, so what is complete now is complete when it answers the first question.
@@ -167,10 +160,6 @@ def _require_as_good(space: EmbeddingSpace, active: EmbeddingSpace, falls: Seque
 def _missing(connection: Connection, space: EmbeddingSpace) -> int:
     found = connection.execute(statement("missing", space, file="promotion")).fetchone()
     return int(found[0]) if found else 0
-
-
-def _wait_at_most(connection: Connection) -> None:
-    connection.execute(queries("promotion")["patience"], {"milliseconds": str(int(_PATIENCE_S * 1000))})
 
 
 @contextmanager

@@ -160,7 +160,8 @@ def _finding(rule: Rule, result: Mapping[str, Any], frame: pd.DataFrame, *, samp
     places: list[int] = []
     if not holds:
         places = list(result["result"].get("unexpected_index_list") or [])
-        sample = samples or frame.iloc[places[:SAMPLE_ROWS]].to_dict("records")
+        rows = frame.iloc[places[:SAMPLE_ROWS]].to_dict("records")
+        sample = samples or [{str(column): value for column, value in row.items()} for row in rows]
     observed = _observed(result, of=len(frame))
     return Finding(
         rule=rule, passed=holds or rule.accepted, expectation=f"{rule.expectation}({arguments})",

@@ -128,7 +128,7 @@ def test_what_a_newer_state_of_an_indexed_part_needs_stays_too(connection, lake,
 
 
 def test_while_a_run_embeds_no_vector_is_removed(connection, lake, space, database, monkeypatch):
-    monkeypatch.setattr("rag_pipeline.index.orphans._PATIENCE_MS", "50")
+    monkeypatch.setattr("rag_pipeline.index.orphans._PATIENCE_S", 0.05)
     store_vectors(connection, space, vectors("one"))
     with connected(database) as other, counting_on_vectors(other):
         report = tidy(connection, lake)

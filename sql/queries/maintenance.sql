@@ -5,20 +5,6 @@ SELECT pg_try_advisory_lock(%(lock)s);
 -- name: leave_alone
 SELECT pg_advisory_unlock(%(lock)s);
 
--- name: enter_embedding
--- Runs that count on vectors share it, so that none they have seen is removed before they have said in the lake that
--- they need it.
-SELECT pg_advisory_lock_shared(%(lock)s);
-
--- name: leave_embedding
-SELECT pg_advisory_unlock_shared(%(lock)s);
-
--- name: exclude_embedding
-SELECT pg_advisory_xact_lock(%(lock)s);
-
--- name: patience
-SELECT set_config('lock_timeout', %(milliseconds)s, true);
-
 -- name: patience_of_session
 SELECT set_config('lock_timeout', %(milliseconds)s, false);
 

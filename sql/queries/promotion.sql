@@ -1,16 +1,3 @@
--- name: enter_writing
--- Writers share it, so that the space that documents are checked against stays the active one until they are written.
-SELECT pg_advisory_lock_shared(%(lock)s);
-
--- name: leave_writing
-SELECT pg_advisory_unlock_shared(%(lock)s);
-
--- name: patience
-SELECT set_config('lock_timeout', %(milliseconds)s, true);
-
--- name: exclude_writing
-SELECT pg_advisory_xact_lock(%(lock)s);
-
 -- name: texts
 SELECT count(*) FROM (SELECT DISTINCT tenant_id, text_hash FROM rag.chunks) AS texts;
 
