@@ -30,6 +30,8 @@ from rag_pipeline.cli.spaces import spaces
 from rag_pipeline.errors import ConfigError, RagPipelineError
 from rag_pipeline.settings import Settings
 
+_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
+
 app = typer.Typer(
     name="rag-pipeline", no_args_is_help=True, add_completion=False,
     pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -352,9 +354,10 @@ def main() -> None:
         lines = str(error).splitlines() or [type(error).__name__]
         err.print(f"error: {lines[0]}", markup=False)
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("stopped; what was done so far is kept, and the next run goes on from there")
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:  # what Typer makes of Ctrl-C
+            err.print("stopped; what was done so far is kept, and the next run goes on from there")
+        raise
 
 
 def _absolute(repo: str) -> str:

@@ -264,6 +264,8 @@ def _add_raw(summary: Summary, report: RawReport) -> None:
 
 def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
     """The error of ours behind a failed run, or Dagster's own words."""
+    import dagster as dg
+
     blocked = [
         evaluation.description
         for evaluation in result.get_asset_check_evaluations()
@@ -278,6 +280,8 @@ def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
             return RagPipelineError(data.user_failure_data.description)
         if data.error:
             cause = data.error.cause or data.error
+            if cause.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                return KeyboardInterrupt()  # somebody asked it to stop
             return RagPipelineError(f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}")
     for event in result.all_events:
         if event.is_job_failure and event.job_failure_data.error:

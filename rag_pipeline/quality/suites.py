@@ -16,12 +16,10 @@ from rag_pipeline.quality.raw import raw_suite
 from rag_pipeline.quality.volume import volume_rules
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import STAGE as DROPS_STAGE
-from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
-from rag_pipeline.sources.github.stage import STAGES as GITHUB_STAGES
-from rag_pipeline.sources.kinds.registry import blocks_of, kinds, stage_of
+from rag_pipeline.sources.kinds.registry import blocks_of, kinds, raw_stages
 from rag_pipeline.sources.kinds.stage import first_day_of
 
-RAW_STAGES = (*GIT_STAGES.values(), *GITHUB_STAGES.values(), DROPS_STAGE, *(stage_of(kind) for kind in kinds()))
+RAW_STAGES = raw_stages()
 
 
 def part_suites(settings: Settings) -> dict[str, PartSuite]:

@@ -18,17 +18,13 @@ from rag_pipeline.model import EmbeddingSpace
 Way = Literal["exact", "graph", "graph_everywhere"]
 
 
-def nearest(
-    connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, *, way: Way
-) -> list[tuple[int, float]]:
-    """Numbers and cosine similarities of the nearest chunks, at most `limit` of the values, best first."""
-    return ask_nearest(connection, values, space, way=way)()
-
-
 def ask_nearest(
     connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, *, way: Way
 ) -> Callable[[], list[tuple[int, float]]]:
-    """`nearest`, whose answer is waited for when it is wanted: in a pipeline, the server looks meanwhile."""
+    """Numbers and cosine similarities of the nearest chunks, at most `limit` of the values, best first.
+
+    They are waited for when they are wanted: in a pipeline, the server looks meanwhile.
+    """
     asked = connection.execute(statement(way, space), values)
 
     def answer() -> list[tuple[int, float]]:
@@ -36,7 +32,7 @@ def ask_nearest(
         if way == "exact":
             return [(row[0], 1.0 - row[1]) for row in found]
         if len(found) < values["limit"]:
-            return nearest(connection, values, space, way="exact")
+            return ask_nearest(connection, values, space, way="exact")()
         # A relaxed scan returns the right rows only roughly in order.
         return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
 

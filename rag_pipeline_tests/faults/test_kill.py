@@ -124,6 +124,20 @@ def test_a_killed_run_leaves_no_lock_and_no_place_taken_and_maintenance_takes_no
     assert locks_of(home) == ([], [])
 
 
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_asked_to_stop_says_so_in_a_line_and_goes_on_next_time(project, home, undisturbed, asked):
+    process = start(project, home)
+    wait_for(lambda: "embeddings: " in log_of(home).read_text(encoding="utf-8", errors="replace"), process)
+    process.send_signal(asked)
+    assert process.wait(timeout=60) == 130, log_of(home).read_text(encoding="utf-8", errors="replace")
+    said = log_of(home).read_text(encoding="utf-8", errors="replace")
+    assert "stopped; what was done so far is kept" in said
+    assert "Traceback" not in said
+    finishes(start(project, home), home)
+    assert index_of(home) == undisturbed
+    assert locks_of(home) == ([], [])
+
+
 def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
     """Until it has, or the command has ended."""
     while not happened() and process.poll() is None:

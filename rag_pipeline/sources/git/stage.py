@@ -120,13 +120,14 @@ def _read_repository(
             walked = Advance(progress, f"{_SPOKEN}: history of {repository.name}", total=None, unit="changed paths")
             by_day = _by_day(reader.changes(), window, walked)
             total = sum(map(len, by_day.values()))
+            forgotten = settings.forgotten(now)
             advance = Advance(progress, f"{_SPOKEN}: files of {repository.name}", total=total, unit="files")
             for day, changes in by_day.items():
                 seen.add(day)
                 part = Part(tenant=repository.tenant, repository=repository.name, day=day)
                 _write_day(
                     lake, part, changes, reader, report=report, inputs=inputs, now=now,
-                    forgotten=settings.forgotten(now), advance=advance,
+                    forgotten=forgotten, advance=advance,
                 )  # fmt: skip
     remove_stale(
         lake, days, tenant=repository.tenant, repository=repository.name,

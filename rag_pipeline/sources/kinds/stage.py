@@ -179,6 +179,7 @@ def _write_days(
     reading: _Reading, settings: Settings, lake: Lake, days: DayRange, found: BlockReport
 ) -> None:  # fmt: skip
     kind, block, report = reading.kind, reading.block, reading.report
+    forgotten = settings.forgotten(reading.now)
     stages = {kind.name: stage_of(kind)}
     by_day = days_of_items(
         reading.memory.items(), first_day=first_day_of(block, settings), today=reading.now.date()
@@ -191,8 +192,7 @@ def _write_days(
             continue
         noted = partial(_noted, inputs, report.failures, before=len(report.failures))
         write_part(
-            lake, part, reading.items(known, day), stages=stages, inputs=noted, report=report,
-            forgotten=settings.forgotten(reading.now),
+            lake, part, reading.items(known, day), stages=stages, inputs=noted, report=report, forgotten=forgotten,
         )  # fmt: skip
     remove_stale(
         lake, days, tenant=block.tenant, repository=block.name, kept={stage_of(kind): set(by_day)}, report=report
