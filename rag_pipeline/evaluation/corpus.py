@@ -19,8 +19,9 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.labelled import LabelledDocument, LabelledSet, is_python
 from rag_pipeline.evaluation.labels import LabelSet, question_of
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.segments import merge_segments
-from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, ensure_graph
+from rag_pipeline.index.spaces import SpaceVectors, activate, create_space
 from rag_pipeline.index.writer import Entry, IndexWriter
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.model import EmbeddingSpace, SourceItem

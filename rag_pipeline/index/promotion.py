@@ -14,8 +14,9 @@ import psycopg
 
 from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.graph import has_graph
 from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
-from rag_pipeline.index.spaces import activate, active_space, has_graph, numbered_space, statement
+from rag_pipeline.index.spaces import activate, active_space, numbered_space, statement
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 

@@ -138,37 +138,6 @@ def activate(connection: Connection, space: EmbeddingSpace) -> bool:
         return connection.execute(queries("spaces")["activate"], {"space": space.space_id}).rowcount == 1
 
 
-def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Build the space's HNSW index unless it has one or holds nothing yet; True when it was built.
-
-    After the bulk load, because building it row by row is an order of magnitude slower; from then on it is kept up.
-    """
-    if not _lacks_graph(connection, space):
-        return False
-    with connection.transaction():
-        # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
-        connection.execute(statement("lock_vectors", space))
-        if not _lacks_graph(connection, space):
-            return False
-        connection.execute("SET LOCAL maintenance_work_mem = '512MB'")
-        connection.execute("SET LOCAL max_parallel_maintenance_workers = 4")
-        connection.execute(statement("build_graph", space))
-    # The planner chooses between graph and exact scan by statistics: give it some before the first query.
-    connection.execute(statement("analyze", space))
-    return True
-
-
-def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Whether the space's HNSW index is built and valid."""
-    present = connection.execute(queries("spaces")["has_graph"], {"table": f"rag.vectors_{space.space_id}"}).fetchone()
-    return bool(present and present[0])
-
-
-def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    empty = connection.execute(statement("is_empty", space)).fetchone()
-    return not has_graph(connection, space) and not (empty and empty[0])
-
-
 def statement(name: str, space: EmbeddingSpace, *, file: str = "spaces") -> sql.Composed:
     """A query with the space's own table and index named in it."""
     return sql.SQL(queries(file)[name]).format(

@@ -18,9 +18,10 @@ from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
-from rag_pipeline.index.spaces import SpaceVectors, ensure_graph
+from rag_pipeline.index.spaces import SpaceVectors
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of

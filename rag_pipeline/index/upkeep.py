@@ -1,8 +1,6 @@
 """Tables and indexes in good order: dead rows vacuumed, invalid or wasteful indexes built again, while all goes on.
 
-How much of an index is waste is reckoned from its size and from what its entries need. Sizes of HNSW elements are those
-of pgvector's `hnsw.h`: an element (72 bytes and the vector) and its neighbours (4 bytes and 6 for each of them) share a
-page where they fit. On 200,000 vectors of 384 dimensions that gives the measured 223 MB.
+How much of an index is waste is reckoned from its size and from what its entries need.
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import active_space, ensure_graph, space_records, statement
+from rag_pipeline.index.graph import aligned, allow_memory, count_vectors, ensure_graph, graph_bytes
+from rag_pipeline.index.spaces import active_space, space_records
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
@@ -23,10 +22,8 @@ _FEW_ROWS = 1_000
 """Dead rows that are not worth a vacuum."""
 _PATIENCE_MS = "60000"
 _PAGE = 8192
-_USABLE = _PAGE - 24 - 8  # without the page's header and what HNSW keeps at its end
 _FILLED = 0.9  # of a B-tree's page when it is built
 _LEFTOVERS = ("_ccnew", "_ccold")
-_M = 16  # as the graph is built
 _KNOWS_FLUSH = 150_000  # version of the server
 
 
@@ -125,41 +122,36 @@ def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[
         if not index.valid and index.name.rstrip("0123456789").endswith(_LEFTOVERS):
             yield _apply(connection, "drop_index", index, why="left by a rebuild that was stopped")
         elif not index.valid:
-            yield _apply(connection, "reindex", index, why="it was invalid")
+            yield _apply(connection, "reindex", index, why="it was invalid", space=vectors.get(index.name))
         elif index.bytes < waste.min_bytes:
             continue
         elif (wasted := _wasted(connection, index, vectors.get(index.name))) > waste.share:
-            yield _apply(connection, "reindex", index, why=f"{wasted:.0%} of its pages were waste")
-
-
-def graph_bytes(vectors: int, *, dimensions: int) -> int:
-    """What an HNSW graph over so many `halfvec` needs (m = 16)."""
-    element = _aligned(72 + 8 + 2 * dimensions)
-    neighbours = _aligned(4 + 6 * 2 * _M)
-    together = _USABLE // (element + neighbours + 8)
-    if together:
-        return _PAGE * -(-vectors // together)
-    return _PAGE * (vectors + -(-vectors // (_USABLE // (neighbours + 4))))
+            why = f"{wasted:.0%} of its pages were waste"
+            yield _apply(connection, "reindex", index, why=why, space=vectors.get(index.name))
 
 
 def _wasted(connection: Connection, index: _Index, space: EmbeddingSpace | None) -> float:
     """The share of the index that its entries do not need; 0 where that is unknown."""
     if index.kind == "hnsw" and space is not None:
-        (vectors,) = connection.execute(statement("count_vectors", space, file="maintenance")).fetchone() or (0,)
-        needed = float(graph_bytes(vectors, dimensions=space.dimensions))
+        needed = float(_graph_bytes(connection, space))
     elif index.kind == "btree" and index.entries >= 0 and index.key_bytes:
-        needed = index.entries * (_aligned(8 + index.key_bytes) + 4) / _FILLED
+        needed = index.entries * (aligned(8 + index.key_bytes) + 4) / _FILLED
     else:
         return 0.0
     return max(0.0, 1 - (needed + _PAGE) / max(index.bytes, 1))
 
 
-def _apply(connection: Connection, name: str, index: _Index, *, why: str) -> Done:
+def _graph_bytes(connection: Connection, space: EmbeddingSpace) -> int:
+    return graph_bytes(count_vectors(connection, space), dimensions=space.dimensions)
+
+
+def _apply(connection: Connection, name: str, index: _Index, *, why: str, space: EmbeddingSpace | None = None) -> Done:
+    """`space`: whose graph it is."""
     identifier = sql.Identifier(index.name)
     what = f"{'drop' if name == 'drop_index' else 'rebuild'} {index.name}"
     try:
         with _patient(connection):
-            connection.execute(queries("maintenance")["memory_for_indexes"])
+            allow_memory(connection, graph=_graph_bytes(connection, space) if space else 0)
             connection.execute(sql.SQL(queries("maintenance")[name]).format(index=identifier))
     except psycopg.errors.LockNotAvailable:
         return Done(what=f"put off: {what}", why=f"{why}, but something else holds {index.table}")
@@ -170,7 +162,7 @@ def _apply(connection: Connection, name: str, index: _Index, *, why: str) -> Don
 
 
 def _vacuum(connection: Connection, table: str) -> None:
-    connection.execute(queries("maintenance")["memory_for_indexes"])
+    allow_memory(connection)
     connection.execute(sql.SQL(queries("maintenance")["vacuum"]).format(name=sql.Identifier(table)))
 
 
@@ -193,7 +185,3 @@ def _patient(connection: Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute(set_patience, {"milliseconds": "0"})
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 8) * 8

@@ -17,6 +17,7 @@ from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
 from rag_pipeline.index.bookkeeping import forget_stored, record_part, stored_parts
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.promotion import Standing, standing
 from rag_pipeline.index.spaces import (
@@ -24,7 +25,6 @@ from rag_pipeline.index.spaces import (
     active_space,
     building_spaces,
     create_space,
-    ensure_graph,
     find_space,
     live_texts,
     remember_config,

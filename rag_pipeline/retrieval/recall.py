@@ -13,7 +13,7 @@ from uuid import UUID
 from pgvector import HalfVector
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import has_graph
+from rag_pipeline.index.graph import has_graph
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval.reader import reading

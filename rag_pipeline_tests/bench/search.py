@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.segments import merge_segments
-from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, ensure_graph
+from rag_pipeline.index.spaces import SpaceVectors, activate, create_space
 from rag_pipeline.index.writer import IndexWriter
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval import search as search_module

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from rag_pipeline.index.catalog import expected_schema, inspect_catalog
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.inspection import Offences, inspect_rows, inspecting, sizes, vectors_off_length
 from rag_pipeline.index.posted import inspect_postings
 from rag_pipeline.index.segments import merge_segments
-from rag_pipeline.index.spaces import SpaceVectors, activate, ensure_graph
+from rag_pipeline.index.spaces import SpaceVectors, activate
 from rag_pipeline.model import EmbeddingSpace, text_hash
 from rag_pipeline_tests.databases import empty
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, thread_entry, write

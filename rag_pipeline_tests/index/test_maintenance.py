@@ -12,12 +12,13 @@ import pytest
 
 from rag_pipeline.errors import PermanentError
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.graph import graph_bytes, has_graph
 from rag_pipeline.index.maintenance import MaintenanceReport, Sources, maintain
 from rag_pipeline.index.orphans import counting_on_vectors
-from rag_pipeline.index.spaces import SpaceVectors, activate, has_graph
+from rag_pipeline.index.spaces import SpaceVectors, activate
 from rag_pipeline.index.stage import index_documents
 from rag_pipeline.index.tombstones import Readable
-from rag_pipeline.index.upkeep import graph_bytes, tables
+from rag_pipeline.index.upkeep import tables
 from rag_pipeline.index.writer import Entry
 from rag_pipeline.lake.schemas import CHUNKS, DOCUMENTS, ITEMS, to_batches
 from rag_pipeline.lake.store import Lake, Part

@@ -14,11 +14,11 @@ from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index import promotion
 from rag_pipeline.index.bookkeeping import SourceKey, advance, position, record_part, stored_parts
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.promotion import drop, promote, rollback, standing, writing
 from rag_pipeline.index.spaces import (
     activate,
     active_space,
-    ensure_graph,
     live_texts,
     numbered_space,
     remember_config,

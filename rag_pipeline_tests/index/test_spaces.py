@@ -5,11 +5,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import psycopg
 import pytest
 
 from rag_pipeline.errors import DimensionMismatch
 from rag_pipeline.index.database import connected
-from rag_pipeline.index.spaces import SpaceVectors, activate, active_space, create_space, ensure_graph, find_space
+from rag_pipeline.index.graph import allow_memory, ensure_graph, graph_bytes
+from rag_pipeline.index.spaces import SpaceVectors, activate, active_space, create_space, find_space
 from rag_pipeline.model import text_hash
 from rag_pipeline_tests.knowledge import space_of, store_vectors
 
@@ -186,3 +188,48 @@ def test_two_runs_that_finish_together_build_one_graph(database, connection):
     with ThreadPoolExecutor(3) as pool:
         assert sorted(pool.map(build, range(3))) == [False, False, True]
     assert valid_graphs(connection) == 1
+
+
+class WithoutSharedMemory:
+    """A connection to a server in a container: a build that wants workers finds no room for what they share."""
+
+    def __init__(self, connection) -> None:
+        self._connection = connection
+        self.refused = 0
+
+    def __getattr__(self, name: str):
+        return getattr(self._connection, name)
+
+    def execute(self, query, values=None):
+        if "CREATE INDEX" in (query if isinstance(query, str) else query.as_string(self._connection)):
+            (workers,) = self._connection.execute("SHOW max_parallel_maintenance_workers").fetchone()
+            if workers != "0":
+                self.refused += 1
+                raise psycopg.errors.DiskFull("could not resize shared memory segment: No space left on device")
+        return self._connection.execute(query, values)
+
+
+def test_a_server_without_shared_memory_builds_the_graph_alone(connection):
+    space = space_of(connection)
+    store_vectors(connection, space, {f"text {n}": RANDOM.normal(size=8) for n in range(100)})
+    within = WithoutSharedMemory(connection)
+    assert ensure_graph(within, space) is True
+    assert within.refused == 1
+    assert valid_graphs(connection) == 1
+
+
+def test_a_graph_is_built_in_the_memory_that_it_needs(connection):
+    def allowed(**graph: int) -> int:
+        with connection.transaction():
+            allow_memory(connection, in_transaction=True, **graph)
+            (kilobytes,) = connection.execute(
+                "SELECT setting::bigint FROM pg_settings WHERE name = 'maintenance_work_mem'"
+            ).fetchone()
+        return kilobytes
+
+    million = graph_bytes(1_000_000, dimensions=384)
+    assert allowed() == allowed(graph=graph_bytes(1_000, dimensions=384)) == 512 * 1024
+    assert million * 1.27 / 1024 < allowed(graph=million) < million * 1.5 / 1024
+    assert allowed(graph=100 * million) == 2 * 1024 * 1024
+    connection.execute("SET maintenance_work_mem = '3GB'")
+    assert allowed(graph=million) == 3 * 1024 * 1024

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.spaces import ensure_graph
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from rag_pipeline.index.spaces import ensure_graph
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.retrieval.recall import graph_recall
 from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.retrieval.conftest import Library

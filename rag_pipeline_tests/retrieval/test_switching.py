@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.promotion import drop, promote, rollback
-from rag_pipeline.index.spaces import activate, ensure_graph
+from rag_pipeline.index.spaces import activate
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Retriever

@@ -88,12 +88,6 @@ JOIN pg_am AS a ON a.oid = c.relam
 WHERE n.nspname = 'rag'
 ORDER BY c.relname;
 
--- name: count_vectors
-SELECT count(*) FROM rag.{vectors};
-
--- name: memory_for_indexes
-SELECT set_config('maintenance_work_mem', '512MB', false), set_config('max_parallel_maintenance_workers', '4', false);
-
 -- name: reindex
 REINDEX INDEX CONCURRENTLY rag.{index};
 

@@ -39,25 +39,6 @@ WHERE status = 'active' AND space_id <> %(space)s;
 -- name: activate
 UPDATE rag.embedding_spaces SET status = 'active', activated_at = now() WHERE space_id = %(space)s AND status <> 'active';
 
--- name: has_graph
-SELECT EXISTS (
-    SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-    WHERE i.indrelid = to_regclass(%(table)s) AND a.amname = 'hnsw' AND i.indisvalid
-);
-
--- name: lock_vectors
-LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;
-
--- name: build_graph
-CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfvec_cosine_ops)
-    WITH (m = 16, ef_construction = 100);
-
--- name: is_empty
-SELECT NOT EXISTS (SELECT FROM rag.{vectors});
-
--- name: analyze
-ANALYZE rag.{vectors}, rag.chunks, rag.documents, rag.links;
-
 -- name: adopt
 -- A text another tenant has had embedded is not embedded again: its vector says nothing that the text does not.
 INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
