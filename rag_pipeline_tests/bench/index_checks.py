@@ -24,6 +24,7 @@ from rag_pipeline_tests.embedded.servers import temporary_postgres
 
 _DIMENSIONS: Final = 384
 _CLUSTERS: Final = 400
+_DIRECTIONS: Final = 24
 _NOW: Final = datetime(2024, 6, 2, tzinfo=UTC)
 
 
@@ -56,12 +57,14 @@ def bench_index_checks(
 
 
 def _store(lake: Lake, days: DayRange, vectors: SpaceVectors) -> None:
-    """Vectors in clusters, because those of texts lie in clusters, too."""
+    """Vectors as those of texts lie: in clusters, and in far fewer directions than they have numbers."""
     random = np.random.default_rng(5)
-    centres = random.normal(size=(_CLUSTERS, vectors.space.dimensions))
+    centres = random.normal(size=(_CLUSTERS, _DIRECTIONS))
+    spread = random.normal(size=(_DIRECTIONS, vectors.space.dimensions)) / _DIRECTIONS**0.5
     for part in parts_in(lake, ["chunks"], days):
         for batch in lake.read("chunks", part, columns=["text_hash"]):
             hashes = ids_of(batch.column("text_hash"))
-            made = centres[random.integers(0, _CLUSTERS, len(hashes))]
-            made = made + 0.5 * random.normal(size=made.shape)
+            near = centres[random.integers(0, _CLUSTERS, len(hashes))]
+            made = (near + 0.5 * random.normal(size=near.shape)) @ spread
+            made += 0.05 * random.normal(size=made.shape)
             vectors.store(hashes, (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32))
