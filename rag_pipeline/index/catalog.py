@@ -116,7 +116,7 @@ def _indexes(connection: Connection, expected: ExpectedSchema, records: Sequence
 
 
 def _is_empty(connection: Connection, record: SpaceRecord) -> bool:
-    found = connection.execute(statement("is_empty", record.space)).fetchone()
+    found = connection.execute(statement("is_empty", record.space, file="graph")).fetchone()
     return bool(found and found[0])
 
 
@@ -186,7 +186,8 @@ def _shows_anything(connection: Connection, table: str) -> bool:
         # Undone, because the role would stay until the outermost transaction ends.
         with connection.transaction(force_rollback=True):
             connection.execute(
-                queries("search")["enter"], {"tenant": "", "scopes": [], "ef_search": "40", "plans": "auto"}
+                queries("search")["enter"],
+                {"tenant": "", "scopes": [], "vectors": None, "neighbours": 1, "plans": "auto"},
             )
             found = connection.execute(asked).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):

@@ -10,10 +10,9 @@ from psycopg import IsolationLevel
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.model import EmbeddingSpace
 
-_LEAST_EF_SEARCH: Final = 40
-_MOST_EF_SEARCH: Final = 1000
-"""pgvector takes no more."""
+_LEAST_NEIGHBOURS: Final = 50
 
 
 @contextmanager
@@ -22,15 +21,17 @@ def reading(
     *,
     tenant: str,
     scopes: Sequence[str] = (),
-    neighbours: int = _LEAST_EF_SEARCH,
+    space: EmbeddingSpace | None = None,
+    neighbours: int = _LEAST_NEIGHBOURS,
     filtered: bool = True,
 ) -> Iterator[None]:
     """One state of the index, as this tenant sees it; role and settings end with the transaction, however it ends.
 
-    `neighbours` is how many the graph keeps in sight while it is walked (hnsw.ef_search). Statements with filters
+    `neighbours` is how many the graph of `space` keeps in sight while it is walked (hnsw.ef_search), more where it is a
+    large one. Statements with filters
     (`filtered`) are planned for their values each time; others are planned once, which is a quarter of what they cost.
     """
-    ef_search = str(min(_MOST_EF_SEARCH, max(_LEAST_EF_SEARCH, neighbours)))
+    vectors = f"rag.vectors_{space.space_id}" if space else None
     before = connection.isolation_level, connection.read_only
     # What a search finds is there when its text is fetched. Said with BEGIN, it costs no statement of its own.
     connection.isolation_level, connection.read_only = IsolationLevel.REPEATABLE_READ, True
@@ -41,7 +42,8 @@ def reading(
             connection.execute(
                 queries("search")["enter"],
                 {
-                    "tenant": tenant, "scopes": list(scopes), "ef_search": ef_search,
+                    "tenant": tenant, "scopes": list(scopes), "vectors": vectors,
+                    "neighbours": max(_LEAST_NEIGHBOURS, neighbours),
                     "plans": "force_custom_plan" if filtered else "auto",
                 },
             )  # fmt: skip

@@ -83,7 +83,7 @@ def _of_tenant(
     wanted = max(settings.candidates, _K)
     found = []
     # One state of the index, under the reader's policies, as every search sees it.
-    with reading(connection, tenant=tenant, neighbours=wanted):
+    with reading(connection, tenant=tenant, space=space, neighbours=wanted):
         for text_hash, vector in _sample(connection, space, tenant, questions=questions, start=start):
             values = {"tenant": tenant, "query": HalfVector(vector.to_list()), "limit": wanted}
             # The graph alone: a search whose walk ends too early is repeated exactly, which hides a bad graph.

@@ -72,8 +72,9 @@ def search(
     wanted = depth or query.k
     legs = _Legs(connection, query, space=space, vector=vector, settings=settings, wanted=wanted)
     with reading(
-        connection, tenant=query.tenant, scopes=query.scopes, neighbours=legs.limit, filtered=query.is_filtered
-    ):
+        connection, tenant=query.tenant, scopes=query.scopes, space=space, neighbours=legs.limit,
+        filtered=query.is_filtered,
+    ):  # fmt: skip
         if must_be_active and space is not None and active_space(connection) != space:
             raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
         scored = legs.scored()[:wanted]

@@ -13,6 +13,7 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval import vector_leg
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
@@ -72,7 +73,8 @@ def plan(library: Library, name: str, **where: object) -> str:
     statement = vector_leg.statement(name, library.space).as_string(library.connection)
     with library.connection.transaction():
         library.connection.execute(
-            queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40", "plans": "auto"}
+            queries("search")["enter"],
+            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "plans": "auto"},
         )
         row = library.connection.execute(f"EXPLAIN (FORMAT JSON) {statement}", values).fetchone()
     return json.dumps(row[0])
@@ -127,3 +129,16 @@ def test_a_chunk_that_disappears_during_a_search_does_not_break_it(database):
             vector = np.eye(8, dtype=np.float32)[0]
             hits = search(reading, query, space=space, vector=vector, settings=Retrieval())
         assert [hit.text for hit in hits] == ["one"]
+
+
+@pytest.mark.parametrize(("vectors", "sight"), [(-1, 50), (12_000, 50), (100_000, 50), (1_000_000, 200), (1e9, 1000)])
+def test_the_larger_the_graph_the_more_of_it_is_kept_in_sight(library: Library, vectors, sight):
+    connection = library.connection
+    count = "UPDATE pg_class SET reltuples = %s WHERE oid = 'rag.vectors_1'::regclass"
+    (before,) = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'rag.vectors_1'::regclass").fetchone()
+    connection.execute(count, [float(vectors)])
+    try:
+        with reading(connection, tenant="acme", space=library.space):
+            assert connection.execute("SHOW hnsw.ef_search").fetchone() == (str(sight),)
+    finally:
+        connection.execute(count, [before])

@@ -160,7 +160,8 @@ def test_row_level_security_lets_the_indexes_be_used(connection):
     documents: list[UUID] = [file.document.document_id]
     with connection.transaction():
         connection.execute(
-            queries("search")["enter"], {"tenant": "acme", "scopes": [], "ef_search": "40", "plans": "auto"}
+            queries("search")["enter"],
+            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "plans": "auto"},
         )
         plan = connection.execute(
             b"EXPLAIN (COSTS OFF) " + queries("linked")["linked"].encode(), {"documents": documents, "limit": 3}

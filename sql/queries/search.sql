@@ -6,7 +6,12 @@ SELECT set_config('role', 'rag_reader', true),
        set_config('rag.scopes', %(scopes)s::text[]::text, true),
        set_config('plan_cache_mode', %(plans)s, true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
-       set_config('hnsw.ef_search', %(ef_search)s, true);
+       -- How many neighbours the graph keeps in sight. Among ten times as many vectors, a walk of the same width ends
+       -- in the wrong neighbourhood more often: of real lines' vectors, 50 find .998 of the ten nearest of 100,000 and
+       -- .944 of a million, where 200 find .988. pgvector takes no more than 1000.
+       set_config('hnsw.ef_search', least(1000, ceil(%(neighbours)s::float8 * greatest(1, (
+           SELECT reltuples FROM pg_class WHERE oid = to_regclass(%(vectors)s)
+       ) / 100000) ^ 0.6))::int::text, true);
 
 -- name: matching
 -- The filters of a query: a condition on chunks c and documents d, put into the statements that name it.
