@@ -59,7 +59,8 @@ def plan(
 ) -> Plan:  # fmt: skip
     """Read the sources and find the days that the index has not seen.
 
-    Today is always among them: it costs little, and its partition shall not look missing. Without `access`, GitHub is
+    Today is always among them: it costs little, and its partition shall not look missing. Nor shall any other of a new
+    installation: its first refresh is over all days. Without `access`, GitHub is
     not asked: what its mirrors hold counts.
 
     Raises:
@@ -99,9 +100,13 @@ def plan(
     reasons += [f"quarantined items of {day}" for day in retries if day not in due]
     if waiting := waiting_drops(settings, now=now):
         reasons.append(f"inbox: {waiting:,} drops wait")
-    first_of_git = [day for s in sources if s.key.source == "git" for day in s.pending(connection, space)]
-    ranges = _ranges({*due, *retries}, run_on_from=min(first_of_git, default=today), today=today)
     first = settings.first_day
+    first_of_git = [day for s in sources if s.key.source == "git" for day in s.pending(connection, space)]
+    run_on_from = min(first_of_git, default=today)
+    if active_space(connection) is None:
+        # The very first refresh: no partition of a new installation shall look missing.
+        run_on_from = first
+    ranges = _ranges({*due, *retries}, run_on_from=run_on_from, today=today)
     ranges = [DayRange(first=max(r.first, first), last=r.last) for r in ranges]
     return Plan(ranges=ranges, reasons=reasons, github_unread=github_unread)
 

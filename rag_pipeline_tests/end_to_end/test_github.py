@@ -163,7 +163,7 @@ def test_an_old_thread_that_changed_unseen_costs_its_day_and_today(tmp_path, dat
     forge.open_issue(rocket, title="New", body="Just opened.")
     installation = indexing(github, tmp_path / "home", database)
     installation.start_date = date(2021, 2, 1)
-    assert [str(days) for days in installation.planned()] == ["2021-03-01", "2024-05-02"]
+    assert [str(days) for days in installation.planned()] == ["2021-02-01 to 2024-05-02"]
     installation.refresh()
     forge.edit_thread(old, body="It was edited, and its time stayed.", silently=True)
     delivered = webhooks.thread(github.site, "edited", old)
