@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +75,9 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> list[
                 _apply(connection, migration)
             return missing
         finally:
-            connection.execute(sql["unlock"], {"lock": _LOCK})
+            # An interrupted connection takes no statement any more; it ends here, and the lock with it.
+            with suppress(psycopg.Error):
+                connection.execute(sql["unlock"], {"lock": _LOCK})
 
 
 def pending(url: str) -> list[Migration]:
