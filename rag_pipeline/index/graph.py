@@ -8,9 +8,11 @@ measured 223 MB.
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Final
 
 import psycopg
+from psycopg import sql
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import statement
@@ -42,7 +44,8 @@ def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
         connection.execute(statement("lock_vectors", space, file="graph"))
         if not _lacks_graph(connection, space):
             return False
-        _build(connection, space)
+        needed = needed_bytes(connection, space)
+        build_in_memory(connection, statement("build_graph", space, file="graph"), graph=needed, in_transaction=True)
     # The planner chooses between graph and exact scan by statistics: give it some before the first query.
     connection.execute(statement("analyze", space, file="graph"))
     return True
@@ -54,10 +57,10 @@ def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     return bool(present and present[0])
 
 
-def count_vectors(connection: Connection, space: EmbeddingSpace) -> int:
-    """How many vectors the space has."""
+def needed_bytes(connection: Connection, space: EmbeddingSpace) -> int:
+    """What the space's graph needs on disk; counts its vectors."""
     (vectors,) = connection.execute(statement("count_vectors", space, file="graph")).fetchone() or (0,)
-    return int(vectors)
+    return graph_bytes(int(vectors), dimensions=space.dimensions)
 
 
 def graph_bytes(vectors: int, *, dimensions: int) -> int:
@@ -82,22 +85,26 @@ def allow_memory(
     connection.execute(queries("graph")["memory"], values)
 
 
+def build_in_memory(
+    connection: Connection, build: sql.Composed, *, graph: int = 0, in_transaction: bool = False
+) -> None:
+    """Run a statement that builds an index, with the memory for it; see `allow_memory`.
+
+    Workers build in shared memory, of which a container has 64 MB unless told otherwise; alone, a build needs none.
+    """
+    allow_memory(connection, graph=graph, in_transaction=in_transaction)
+    try:
+        with connection.transaction() if in_transaction else nullcontext():
+            connection.execute(build)
+    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
+        _log.warning("an index is built again, without workers: %s", error)
+        allow_memory(connection, graph=graph, in_transaction=in_transaction, workers=0)
+        connection.execute(build)
+
+
 def aligned(size: int) -> int:
     """As PostgreSQL lays things out: the next multiple of eight bytes."""
     return -(-size // 8) * 8
-
-
-def _build(connection: Connection, space: EmbeddingSpace) -> None:
-    needed = graph_bytes(count_vectors(connection, space), dimensions=space.dimensions)
-    allow_memory(connection, graph=needed, in_transaction=True)
-    try:
-        with connection.transaction():
-            connection.execute(statement("build_graph", space, file="graph"))
-    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
-        # Workers build in shared memory, of which a container has 64 MB unless told otherwise. Alone it needs none.
-        _log.warning("the graph of embedding space %d is built without workers: %s", space.space_id, error)
-        allow_memory(connection, graph=needed, in_transaction=True, workers=0)
-        connection.execute(statement("build_graph", space, file="graph"))
 
 
 def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,19 +64,15 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> list[
     wanted = read_migrations() if migrations is None else migrations
     sql = queries("migrations")
     with connect(url) as connection:
+        # The lock ends with the connection, however that ends.
         connection.execute(sql["lock"], {"lock": _LOCK})
-        try:
-            _ensure_table(connection)
-            applied = {row[0]: row[1] for row in connection.execute(sql["applied"])}
-            _check(wanted, applied, url)
-            missing = [m for m in wanted if m.version not in applied]
-            for migration in missing:
-                _apply(connection, migration)
-            return missing
-        finally:
-            # An interrupted connection takes no statement any more; it ends here, and the lock with it.
-            with suppress(psycopg.Error):
-                connection.execute(sql["unlock"], {"lock": _LOCK})
+        _ensure_table(connection)
+        applied = {row[0]: row[1] for row in connection.execute(sql["applied"])}
+        _check(wanted, applied, url)
+        missing = [m for m in wanted if m.version not in applied]
+        for migration in missing:
+            _apply(connection, migration)
+        return missing
 
 
 def pending(url: str) -> list[Migration]:

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import aligned, allow_memory, count_vectors, ensure_graph, graph_bytes
+from rag_pipeline.index.graph import aligned, allow_memory, build_in_memory, ensure_graph, needed_bytes
 from rag_pipeline.index.spaces import active_space, space_records
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
@@ -133,16 +133,12 @@ def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[
 def _wasted(connection: Connection, index: _Index, space: EmbeddingSpace | None) -> float:
     """The share of the index that its entries do not need; 0 where that is unknown."""
     if index.kind == "hnsw" and space is not None:
-        needed = float(_graph_bytes(connection, space))
+        needed = float(needed_bytes(connection, space))
     elif index.kind == "btree" and index.entries >= 0 and index.key_bytes:
         needed = index.entries * (aligned(8 + index.key_bytes) + 4) / _FILLED
     else:
         return 0.0
     return max(0.0, 1 - (needed + _PAGE) / max(index.bytes, 1))
-
-
-def _graph_bytes(connection: Connection, space: EmbeddingSpace) -> int:
-    return graph_bytes(count_vectors(connection, space), dimensions=space.dimensions)
 
 
 def _apply(connection: Connection, name: str, index: _Index, *, why: str, space: EmbeddingSpace | None = None) -> Done:
@@ -151,8 +147,10 @@ def _apply(connection: Connection, name: str, index: _Index, *, why: str, space:
     what = f"{'drop' if name == 'drop_index' else 'rebuild'} {index.name}"
     try:
         with _patient(connection):
-            allow_memory(connection, graph=_graph_bytes(connection, space) if space else 0)
-            connection.execute(sql.SQL(queries("maintenance")[name]).format(index=identifier))
+            build_in_memory(
+                connection, sql.SQL(queries("maintenance")[name]).format(index=identifier),
+                graph=needed_bytes(connection, space) if space else 0,
+            )  # fmt: skip
     except psycopg.errors.LockNotAvailable:
         return Done(what=f"put off: {what}", why=f"{why}, but something else holds {index.table}")
     (after,) = connection.execute(

@@ -28,8 +28,8 @@ def reading(
     """One state of the index, as this tenant sees it; role and settings end with the transaction, however it ends.
 
     `neighbours` is how many the graph of `space` keeps in sight while it is walked (hnsw.ef_search), more where it is a
-    large one. Statements with filters
-    (`filtered`) are planned for their values each time; others are planned once, which is a quarter of what they cost.
+    large one. Statements with filters (`filtered`) are planned for their values each time; others are planned once,
+    which is a quarter of what they cost.
     """
     vectors = f"rag.vectors_{space.space_id}" if space else None
     before = connection.isolation_level, connection.read_only

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psycopg
 import pytest
+from psycopg import sql
 
 from rag_pipeline.errors import DimensionMismatch
 from rag_pipeline.index.database import connected
-from rag_pipeline.index.graph import allow_memory, ensure_graph, graph_bytes
+from rag_pipeline.index.graph import allow_memory, build_in_memory, ensure_graph, graph_bytes
 from rag_pipeline.index.spaces import SpaceVectors, activate, active_space, create_space, find_space
 from rag_pipeline.model import text_hash
 from rag_pipeline_tests.knowledge import space_of, store_vectors
@@ -201,7 +202,7 @@ class WithoutSharedMemory:
         return getattr(self._connection, name)
 
     def execute(self, query, values=None):
-        if "CREATE INDEX" in (query if isinstance(query, str) else query.as_string(self._connection)):
+        if "INDEX" in (query if isinstance(query, str) else query.as_string(self._connection)):
             (workers,) = self._connection.execute("SHOW max_parallel_maintenance_workers").fetchone()
             if workers != "0":
                 self.refused += 1
@@ -214,6 +215,16 @@ def test_a_server_without_shared_memory_builds_the_graph_alone(connection):
     store_vectors(connection, space, {f"text {n}": RANDOM.normal(size=8) for n in range(100)})
     within = WithoutSharedMemory(connection)
     assert ensure_graph(within, space) is True
+    assert within.refused == 1
+    assert valid_graphs(connection) == 1
+
+
+def test_a_graph_is_built_again_alone_too(connection):
+    space = space_of(connection)
+    store_vectors(connection, space, {f"text {n}": RANDOM.normal(size=8) for n in range(100)})
+    ensure_graph(connection, space)
+    within = WithoutSharedMemory(connection)
+    build_in_memory(within, sql.SQL("REINDEX INDEX CONCURRENTLY rag.vectors_1_hnsw"))
     assert within.refused == 1
     assert valid_graphs(connection) == 1
 

@@ -1,9 +1,6 @@
 -- name: lock
 SELECT pg_advisory_lock(%(lock)s);
 
--- name: unlock
-SELECT pg_advisory_unlock(%(lock)s);
-
 -- name: ensure_table
 CREATE SCHEMA IF NOT EXISTS rag;
 CREATE TABLE IF NOT EXISTS rag.schema_migrations (
