@@ -20,7 +20,7 @@ import psycopg
 from rag_pipeline.errors import TransientError
 from rag_pipeline.forgotten import Forgotten, Mark
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.locks import Lock, shared
+from rag_pipeline.index.locks import Lock, shared, wait_at_most
 from rag_pipeline.index.segments import Worded, add_segments, merge_segments
 from rag_pipeline.index.spaces import space_records, statement
 from rag_pipeline.index.sql_files import queries
@@ -60,12 +60,12 @@ def alone(connection: Connection) -> Iterator[None]:
     """
     held: list[Lock] = []
     try:
-        connection.execute(queries("forgetting")["patience"], {"milliseconds": str(int(_PATIENCE_S * 1000))})
+        wait_at_most(connection, _PATIENCE_S, in_transaction=False)
         # In this order: a stage that writes the index is at work already when it asks for the second.
         for lock in (Lock.AT_WORK, Lock.WRITING):
             connection.execute(queries("forgetting")["shut_out"], {"lock": int(lock)})
             held.append(lock)
-        connection.execute(queries("forgetting")["patience"], {"milliseconds": "0"})
+        wait_at_most(connection, 0, in_transaction=False)
         yield
     except psycopg.errors.LockNotAvailable as error:
         raise TransientError("a run is at work on the index: forget again when it has ended") from error
@@ -73,7 +73,7 @@ def alone(connection: Connection) -> Iterator[None]:
         with suppress(psycopg.Error):
             for lock in held:
                 connection.execute(queries("forgetting")["let_in"], {"lock": int(lock)})
-            connection.execute(queries("forgetting")["patience"], {"milliseconds": "0"})
+            wait_at_most(connection, 0, in_transaction=False)
 
 
 def marks(connection: Connection) -> frozenset[Mark]:

@@ -45,6 +45,7 @@ def exclude(connection: Connection, lock: Lock) -> None:
     connection.execute(queries("locks")["exclude"], {"lock": int(lock)})
 
 
-def wait_at_most(connection: Connection, seconds: float) -> None:
-    """How long the transaction waits for any lock of the server."""
-    connection.execute(queries("locks")["patience"], {"milliseconds": str(int(seconds * 1000))})
+def wait_at_most(connection: Connection, seconds: float, *, in_transaction: bool = True) -> None:
+    """How long the transaction, or the session, waits for any lock of the server; 0: as long as it takes."""
+    values = {"milliseconds": str(int(seconds * 1000)), "local": in_transaction}
+    connection.execute(queries("locks")["patience"], values)

@@ -14,13 +14,14 @@ from psycopg import sql
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import aligned, allow_memory, build_in_memory, ensure_graph, needed_bytes
+from rag_pipeline.index.locks import wait_at_most
 from rag_pipeline.index.spaces import active_space, space_records
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
 _FEW_ROWS = 1_000
 """Dead rows that are not worth a vacuum."""
-_PATIENCE_MS = "60000"
+_PATIENCE_S = 60.0
 _PAGE = 8192
 _FILLED = 0.9  # of a B-tree's page when it is built
 _LEFTOVERS = ("_ccnew", "_ccold")
@@ -177,9 +178,8 @@ def _indexes(connection: Connection) -> list[_Index]:
 @contextmanager
 def _patient(connection: Connection) -> Iterator[None]:
     """What runs outside of transactions waits for locks, but not for ever."""
-    set_patience = queries("maintenance")["patience_of_session"]
-    connection.execute(set_patience, {"milliseconds": _PATIENCE_MS})
+    wait_at_most(connection, _PATIENCE_S, in_transaction=False)
     try:
         yield
     finally:
-        connection.execute(set_patience, {"milliseconds": "0"})
+        wait_at_most(connection, 0, in_transaction=False)

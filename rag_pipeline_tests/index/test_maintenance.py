@@ -310,7 +310,7 @@ def test_an_invalid_index_is_built_again_and_what_a_killed_rebuild_left_is_remov
 
 
 def test_an_index_that_somebody_holds_is_put_off(connection, lake, database, monkeypatch):
-    monkeypatch.setattr("rag_pipeline.index.upkeep._PATIENCE_MS", "50")
+    monkeypatch.setattr("rag_pipeline.index.upkeep._PATIENCE_S", 0.05)
     connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'rag.usage_run'::regclass")
     with connected(database) as other, other.transaction():
         other.execute("LOCK TABLE rag.usage IN SHARE UPDATE EXCLUSIVE MODE")

@@ -16,9 +16,6 @@ SELECT pg_advisory_lock(%(lock)s);
 -- name: let_in
 SELECT pg_advisory_unlock(%(lock)s);
 
--- name: patience
-SELECT set_config('lock_timeout', %(milliseconds)s, false);
-
 -- name: documents
 SELECT document_id, tenant_id, repository, source_type, source_id, source_updated_at, metadata ->> 'author', path, url
 FROM rag.documents;

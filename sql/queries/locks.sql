@@ -6,7 +6,7 @@ SELECT pg_advisory_lock_shared(%(lock)s);
 SELECT pg_advisory_unlock_shared(%(lock)s);
 
 -- name: patience
-SELECT set_config('lock_timeout', %(milliseconds)s, true);
+SELECT set_config('lock_timeout', %(milliseconds)s, %(local)s);
 
 -- name: exclude
 SELECT pg_advisory_xact_lock(%(lock)s);

@@ -5,9 +5,6 @@ SELECT pg_try_advisory_lock(%(lock)s);
 -- name: leave_alone
 SELECT pg_advisory_unlock(%(lock)s);
 
--- name: patience_of_session
-SELECT set_config('lock_timeout', %(milliseconds)s, false);
-
 -- name: create_waiting
 CREATE TEMPORARY TABLE waiting_texts (tenant_id text, text_hash uuid) ON COMMIT DROP;
 
