@@ -306,10 +306,47 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CitedSource:
+    """A hit that an answer cites."""
+
+    number: int
+    """N of its `[Source N]` marks, from 1."""
+    hit: SearchHit
+    quote: str
+    """The words of the hit that bear the answer out best."""
+    support: float
+    """0 to 1: how well the hit bears out the sentences that cite it."""
+
+
+AnswerStatus = Literal["answered", "unsupported", "unknown", "small_talk"]
+"""`unsupported`: something was found, but the answer is not borne out by it, and says so. `unknown`: nothing relevant
+was found. `small_talk`: nothing was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What was found for a question, each claim with the hit it stands on."""
 
     question: str
     text: str
-    """Sentences with `[Source N]` marks; N counts `sources` from 1."""
-    sources: Sequence[SearchHit]
+    """Sentences with `[Source N]` marks."""
+    sources: Sequence[CitedSource] = ()
+    """Those that are cited, by their numbers, which count from 1 without gaps."""
+    status: AnswerStatus
+    confidence: float
+    """0 to 1."""
+    asked: str = ""
+    """What was looked up: the question, made to stand alone where it went on with a conversation."""
+    follow_ups: Sequence[str] = ()
+    """Questions that the sources could answer next."""
+    removed_citations: int = 0
+    """Marks that pointed to nothing."""
+    model: str = ""
+    """What wrote it; empty: nothing did, it is made of quotes."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    """As charged, all calls of the model together."""
+    cost_usd: float | None = 0.0
+    """None: the model has no price."""
+    degraded: str = ""
+    """What could not be done, and was done without; empty: nothing."""

@@ -10,6 +10,8 @@
 --   checked_parts · source_freshness · usage · index_sizes · forgotten
 --                                            what was checked, how fresh it is, what it cost, how it grew, what stays out
 --   freshness                                a view of it for people
+--   api_keys · requests_served · query_log ──< feedback · index_changes
+--                                            who may ask, what was asked and what people thought of it, what changed since
 --
 -- Identity is computed, never numbered: the same source item has the same document_id on every machine, and the same
 -- text the same text_hash. So the same work done twice, or in another order, ends in the same rows.
@@ -334,6 +336,95 @@ SELECT s.tenant_id,
           AND u.used_at >= date_trunc('month', now(), 'UTC')) AS cost_this_month_usd
 FROM rag.source_freshness AS s;
 
+-- Answering ---------------------------------------------------------------------------------------------------------
+
+-- Who may ask over HTTP. A key is `rag_<key_id>_<secret>`; of the secret only a hash is kept.
+CREATE TABLE rag.api_keys (
+    key_id          text PRIMARY KEY,          -- may be shown and logged
+    tenant_id       text NOT NULL,
+    name            text NOT NULL,             -- what it is for
+    secret_hash     bytea NOT NULL,            -- SHA-256; the secret is random and long, so it needs no salt
+    role            text NOT NULL CHECK (role IN ('read', 'write')), -- who may write may read, too
+    scopes          text[] NOT NULL DEFAULT '{}', -- that its requests may name; `user:*` is every one that begins so
+    created_at      timestamptz NOT NULL,
+    expires_at      timestamptz,
+    revoked_at      timestamptz,
+    last_used_at    timestamptz
+);
+CREATE INDEX api_keys_tenant ON rag.api_keys (tenant_id);
+
+-- How much of its quota a tenant has used.
+CREATE TABLE rag.requests_served (
+    tenant_id text NOT NULL,
+    month     date NOT NULL,                   -- its first day (UTC)
+    requests  bigint NOT NULL,
+    PRIMARY KEY (tenant_id, month)
+);
+
+-- What was asked and what came of it, for evaluation; kept as long as the settings say.
+CREATE TABLE rag.query_log (
+    query_id     uuid PRIMARY KEY,
+    tenant_id    text NOT NULL,
+    asked_at     timestamptz NOT NULL,
+    entrance     text NOT NULL,                -- search, ask, context, mcp
+    key_id       text,                         -- NULL: asked without a key
+    question     text NOT NULL,                -- secrets taken out
+    parameters   jsonb NOT NULL DEFAULT '{}',  -- filters, scopes, k: what differs from the defaults
+    hits         jsonb NOT NULL DEFAULT '[]',  -- [{document_id, chunk_id, rank, score}], best first
+    outcome      text NOT NULL,                -- found, nothing_found, or the status of an answer
+    confidence   double precision,             -- of an answer
+    milliseconds integer NOT NULL
+);
+CREATE INDEX query_log_tenant ON rag.query_log (tenant_id, asked_at);
+
+-- Thumbs up and down, on an answer or on one of its hits.
+CREATE TABLE rag.feedback (
+    feedback_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    query_id    uuid NOT NULL REFERENCES rag.query_log ON DELETE CASCADE,
+    tenant_id   text NOT NULL,
+    given_at    timestamptz NOT NULL,
+    chunk_id    uuid,                          -- NULL: on the whole answer
+    helpful     boolean NOT NULL,
+    reason      text NOT NULL DEFAULT ''
+);
+CREATE INDEX feedback_query ON rag.feedback (query_id);
+
+-- A row for each statement that changed what a search of a tenant may find: what is cached is good until the newest
+-- number or the count of rows differs (numbers alone are not enough: a lower one may be committed later). Written by
+-- triggers, so that no way of writing can forget it, and only ever inserted, so that writers do not wait for each other.
+CREATE TABLE rag.index_changes (
+    change_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id  text,                           -- NULL: of everybody, as when a space is promoted
+    changed_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX index_changes_tenant ON rag.index_changes (tenant_id);
+
+CREATE FUNCTION rag.note_changed_documents() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO rag.index_changes (tenant_id) SELECT DISTINCT tenant_id FROM changed;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER documents_inserted AFTER INSERT ON rag.documents
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_changed_documents();
+CREATE TRIGGER documents_updated AFTER UPDATE ON rag.documents
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_changed_documents();
+CREATE TRIGGER documents_deleted AFTER DELETE ON rag.documents
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_changed_documents();
+
+CREATE FUNCTION rag.note_changed_spaces() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO rag.index_changes (tenant_id) SELECT NULL WHERE EXISTS (SELECT FROM changed);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER embedding_spaces_updated AFTER UPDATE ON rag.embedding_spaces
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_changed_spaces();
+
 -- Which migrations this database has; made by rag_pipeline.index.migrations before the first of them.
 CREATE TABLE rag.schema_migrations (
     version    integer PRIMARY KEY,
@@ -361,6 +452,11 @@ ALTER TABLE rag.source_freshness ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.usage ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.index_sizes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.forgotten ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.api_keys ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.requests_served ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.query_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.feedback ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.index_changes ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON rag.documents FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY tenant ON rag.chunks FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));
 CREATE POLICY tenant ON rag.segments FOR SELECT TO rag_reader USING (rag.visible(tenant_id, scope));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_pipeline.model import Answer, SearchHit
+from rag_pipeline.model import Answer, CitedSource, SearchHit
 
 _WORD = re.compile(r"[a-z0-9_]+")
 _PASSAGE_CHARS = 320
@@ -61,11 +61,12 @@ _STOP_WORDS = frozenset(
 
 def answer(question: str, hits: Sequence[SearchHit], *, max_sources: int = 3) -> Answer:
     """Quotes the best passage of each of the first hits, each followed by its `[Source N]`."""
-    sources = list(hits[:max_sources])
-    if not sources:
-        return Answer(question=question, text="The index holds nothing about this.", sources=())
-    quoted = [f"{best_passage(question, hit.text)} [Source {n}]" for n, hit in enumerate(sources, start=1)]
-    return Answer(question=question, text="\n\n".join(quoted), sources=sources)
+    quotes = [(hit, best_passage(question, hit.text)) for hit in hits[:max_sources]]
+    if not quotes:
+        return Answer(question=question, text="The index holds nothing about this.", status="unknown", confidence=0.0)
+    sources = [CitedSource(number=n, hit=hit, quote=quote, support=1.0) for n, (hit, quote) in enumerate(quotes, 1)]
+    text = "\n\n".join(f"{source.quote} [Source {source.number}]" for source in sources)
+    return Answer(question=question, text=text, sources=sources, status="answered", confidence=quotes[0][0].score)
 
 
 def best_passage(question: str, text: str) -> str:

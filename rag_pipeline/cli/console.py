@@ -82,8 +82,9 @@ def print_answer(answer: Answer) -> None:
     out.print(f"[bold]{escape(answer.question)}[/bold]\n")
     out.print(escape(answer.text))
     out.print()
-    for number, hit in enumerate(answer.sources, start=1):
-        out.print(f"\\[Source {number}] {escape(hit.title)}  [cyan]{escape(link_of(hit))}[/cyan]  ({hit.score:.3f})")
+    for source in answer.sources:
+        where = f"[cyan]{escape(link_of(source.hit))}[/cyan]  ({source.hit.score:.3f})"
+        out.print(f"\\[Source {source.number}] {escape(source.hit.title)}  {where}")
 
 
 def link_of(hit: SearchHit) -> str:

@@ -5,6 +5,7 @@ Nothing here touches the network, a database or a repository.
 
 from __future__ import annotations
 
+from rag_pipeline.settings.answering import Answering
 from rag_pipeline.settings.budget import Budget, Limits
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
@@ -30,10 +31,12 @@ from rag_pipeline.settings.sections import (
     Threads,
     Webhooks,
 )
+from rag_pipeline.settings.serving import Serving
 
 __all__ = [
     "CONFIG_NAME",
     "DEFAULT_PRICES",
+    "Answering",
     "Budget",
     "Chunking",
     "Context",
@@ -53,6 +56,7 @@ __all__ = [
     "Retention",
     "Retrieval",
     "Schedules",
+    "Serving",
     "Settings",
     "Threads",
     "Webhooks",

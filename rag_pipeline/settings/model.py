@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.settings.alerts import Alerts
+from rag_pipeline.settings.answering import Answering
 from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
@@ -39,6 +40,7 @@ from rag_pipeline.settings.sections import (
     Threads,
     Webhooks,
 )  # fmt: skip
+from rag_pipeline.settings.serving import Serving
 
 
 class Settings(Section):
@@ -65,6 +67,8 @@ class Settings(Section):
     budget: Budget = Budget()
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
+    answering: Answering = Answering()
+    serving: Serving = Serving()
     evaluation: Evaluation = Evaluation()
     quality: Quality = Quality()
     freshness: Freshness = Freshness()

@@ -26,12 +26,12 @@ def test_each_passage_is_followed_by_the_source_it_stands_in():
     found = answer("How do I run the tests?", hits)
     assert found.question == "How do I run the tests?"
     assert found.text == "Run `make test`. [Source 1]\n\nTests need PostgreSQL. [Source 2]"
-    assert list(found.sources) == hits
+    assert [source.hit for source in found.sources] == hits
 
 
 def test_only_the_first_hits_are_quoted():
     found = answer("q", [hit(f"text {n}", rank=n) for n in range(1, 9)], max_sources=2)
-    assert [source.rank for source in found.sources] == [1, 2]
+    assert [source.hit.rank for source in found.sources] == [1, 2]
     assert "[Source 3]" not in found.text
 
 
