@@ -37,6 +37,9 @@ def refusal(
     `said` is what the service said, shortened and without the key; `code` the short name that it gives the error.
     """
     where = f"{service.url} answered {status} for model {service.model!r}: {said}"
+    if 300 <= status < 400:
+        to = headers.get("location", "elsewhere")
+        return ConfigError(f"{where}: it redirects to {to}, which is not followed: correct {service.section}.base_url")
     if status == 402 or (status == 429 and "insufficient_quota" in f"{code} {said}"):
         return PermanentError(f"{where}: the quota is spent: add credit or raise the limit")
     if status in TRANSIENT or status >= 500:
