@@ -108,7 +108,8 @@ class AnthropicWire:
         if system:
             body["system"] = encodable(system)
         if self._settings.temperature is not None:
-            body["temperature"] = self._settings.temperature
+            # Newer models have none any more, and so the library does not either.
+            body["extra_body"] = {"temperature": self._settings.temperature}
         if streamed:
             body["stream"] = True
         return body
