@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+import pytest
 
 from rag_pipeline.answering.chat import ServedModel
 from rag_pipeline.answering.language_model import Message, Piece
@@ -58,7 +61,10 @@ def asking(*scripts: Script, provider: str = "openai", **options: object) -> Ite
         url = server.anthropic_url if provider == "anthropic" else server.url
         settings = Answering.model_validate({"provider": provider, "model": "m", "base_url": url} | options)
         environ = {"OPENAI_API_KEY": KEY, "AZURE_OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
-        model = make_language_model(settings, environ=environ)
+        with pytest.MonkeyPatch.context() as patch:
+            # The servers here speak plain HTTP, and reading all certificates takes longer than a test.
+            patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
+            model = make_language_model(settings, environ=environ)
         assert isinstance(model, ServedModel)
         slept: list[float] = []
 
