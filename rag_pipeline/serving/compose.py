@@ -47,7 +47,7 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE)
+        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
         closing.callback(pool.close)
         quotas = Quotas(pool, most=serving.requests_per_month)
         closing.callback(_flush, quotas)
