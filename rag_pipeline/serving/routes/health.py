@@ -56,7 +56,11 @@ async def live() -> Live:
     return Live()
 
 
-@router.get("/health", responses=documented(500, only=(400,)) | {503: {"model": Health, "description": "Not ready"}})
+@router.get(
+    "/health",
+    openapi_extra={"security": [{}]},
+    responses=documented(500, only=(400,)) | {503: {"model": Health, "description": "Not ready"}},
+)
 async def health(response: Response, services: ServicesOf, shown: Shown) -> Health:
     """Whether it can answer, and how fresh the index is; 503 while it cannot. Answers within two seconds."""
     condition = await services.conditions.now()
