@@ -92,13 +92,21 @@ class QueryLog:
         """Questions that are not written yet."""
         return len(self._waiting)
 
-    def asked(self, asked: Asked) -> UUID | None:
-        """Hand over a question; never waits for the database, never raises.
+    def asked(
+        self, *, tenant: str, entrance: Entrance, question: str, asked_at: datetime, outcome: str, milliseconds: int,
+        hits: Sequence[SearchHit] = (), parameters: Mapping[str, Json] | None = None, confidence: float | None = None,
+        key_id: str | None = None,
+    ) -> UUID | None:  # fmt: skip
+        """Hand over a question, as `Asked` has it; never waits for the database, never raises.
 
         Returns its id, by which feedback is given; None: it is not kept, because the log is off, full or closed.
         """
         if not self._enabled:
             return None
+        asked = Asked(
+            tenant=tenant, entrance=entrance, question=question, asked_at=asked_at, outcome=outcome,
+            milliseconds=milliseconds, hits=hits, parameters=parameters or {}, confidence=confidence, key_id=key_id,
+        )  # fmt: skip
         with self._changed:
             is_taken = not self._closing and len(self._waiting) < self._capacity
             if is_taken:
