@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -14,10 +15,13 @@ from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.metrics import Metrics
+from rag_pipeline.serving.record import make_query_log
 from rag_pipeline.serving.services import Services
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.received import ReceivedDocuments
 
 _SPARE_CONNECTIONS = 2  # for what must not wait behind searches: health, counts
 
@@ -41,6 +45,9 @@ def services_of(
         serving = settings.serving
         pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE_CONNECTIONS)
         closing.callback(pool.close)
+        metrics = Metrics()
+        log = make_query_log(settings, pool.connection, metrics)
+        closing.callback(log.close)
         reranker = make_reranker(settings.rerank, environ=environ)
         if reranker is not None:
             closing.callback(reranker.close)
@@ -49,11 +56,16 @@ def services_of(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
         )
         closing.callback(workers.close)
+        metrics.watch("requests_waiting", lambda: workers.busy)
+        inbox = Inbox(settings.inbox_url)
 
         def search(query: SearchQuery) -> Found:
+            started = time.perf_counter()
             with pool.connection() as connection:
+                metrics.took("database", time.perf_counter() - started)
                 retriever = Retriever(
                     connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+                    observer=metrics,
                     embedder_of=lambda space: embedder_of(
                         space, settings=settings.embedding, environ=environ, make=make
                     ),
@@ -62,5 +74,6 @@ def services_of(
 
         yield Services(
             settings=settings, environ=environ, clock=clock, workers=workers, pool=pool,
-            gate=Gate(settings, is_local=is_local), search=search, inbox=Inbox(settings.inbox_url),
+            gate=Gate(settings, is_local=is_local), search=search, inbox=inbox, log=log, metrics=metrics,
+            documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
         )  # fmt: skip

@@ -5,8 +5,11 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import health
+from rag_pipeline.serving.routes import documents, feedback, health, metrics
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    documents.router,
+    feedback.router,
+    metrics.router,
 )  # fmt: skip
