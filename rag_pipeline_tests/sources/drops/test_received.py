@@ -1,4 +1,4 @@
-"""Documents that a service receives: the last one stays, the same again is nothing, and nothing is taken that is not."""
+"""Documents that a service receives: the last one stays, the same again is nothing, and the rest is refused."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Service:
     def __post_init__(self) -> None:
         self.documents = ReceivedDocuments(self.inbox, clock=self.clock, max_drop_bytes=LIMIT)
 
-    def put(self, content: str | None, *, id: str = "runbook", **more: Any) -> str:
+    def put(self, content: str | None, *, name: str = "runbook", **more: Any) -> str:
         said = {"deleted": True} if content is None else {"content": content}
-        received = self.documents.receive({"id": id, "tenant": "acme", "source_type": "knowledge", **said, **more})
+        received = self.documents.receive({"id": name, "tenant": "acme", "source_type": "knowledge", **said, **more})
         return received.name if received.is_new else "duplicate"
 
 
@@ -88,7 +88,7 @@ def test_the_same_again_is_a_duplicate_until_something_else_was_received(place: 
     place.inbox.accept(first, day=date(2024, 5, 1))
     assert service.put("a") == "duplicate", "also when it was taken in"
     second = service.put("b")
-    assert service.put("a", id="other") != "duplicate"
+    assert service.put("a", name="other") != "duplicate"
     third = service.put("a")
     assert len({first, second, third, "duplicate"}) == 4
     assert [service.put("a"), service.put(None)].count("duplicate") == 1
