@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
+import psycopg
+
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.spaces import embedder_of
+from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
+from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
+from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.record import make_query_log
 from rag_pipeline.serving.services import Services
 from rag_pipeline.serving.workers import Workers
@@ -23,7 +29,9 @@ from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.received import ReceivedDocuments
 
-_SPARE_CONNECTIONS = 2  # for what must not wait behind searches: health, counts
+_log = logging.getLogger(__name__)
+_SPARE = 2  # threads and connections for what must not wait behind searches
+_SPARE_WAITING = 50
 
 
 @contextmanager
@@ -43,11 +51,13 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE_CONNECTIONS)
+        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE)
         closing.callback(pool.close)
         metrics = Metrics()
         log = make_query_log(settings, pool.connection, metrics)
         closing.callback(log.close)
+        quotas = Quotas(pool, most=serving.requests_per_month)
+        closing.callback(_flush, quotas)
         reranker = make_reranker(settings.rerank, environ=environ)
         if reranker is not None:
             closing.callback(reranker.close)
@@ -58,6 +68,10 @@ def services_of(
         closing.callback(workers.close)
         metrics.watch("requests_waiting", lambda: workers.busy)
         inbox = Inbox(settings.inbox_url)
+        spare = Workers(
+            max_concurrent=_SPARE, max_waiting=_SPARE_WAITING, timeout_s=serving.request_timeout_s
+        )  # fmt: skip
+        closing.callback(spare.close)
 
         def search(query: SearchQuery) -> Found:
             started = time.perf_counter()
@@ -73,7 +87,16 @@ def services_of(
                 return retriever.find(query)
 
         yield Services(
-            settings=settings, environ=environ, clock=clock, workers=workers, pool=pool,
-            gate=Gate(settings, is_local=is_local), search=search, inbox=inbox, log=log, metrics=metrics,
+            settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
+            gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
+            conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
+            search=search, inbox=inbox, log=log, metrics=metrics,
             documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
         )  # fmt: skip
+
+
+def _flush(quotas: Quotas) -> None:
+    try:
+        quotas.flush()
+    except (DatabaseUnavailable, psycopg.Error):
+        _log.warning("the requests of the last seconds could not be counted: the database does not answer")

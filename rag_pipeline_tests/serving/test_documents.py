@@ -116,8 +116,6 @@ def test_readers_may_not_write(writing: Service) -> None:
     come_as(writing.app, role="read")
     assert writing.client.put(RUNBOOK, json={"content": "a"}).status_code == 403
     assert writing.client.delete(RUNBOOK).status_code == 403
-    writing.app.dependency_overrides.clear()
-    assert writing.client.put(RUNBOOK, json={"content": "a"}).status_code in (401, 403)
     assert drops(writing) == []
 
 

@@ -5,11 +5,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import documents, feedback, health, metrics
+from rag_pipeline.serving.routes import documents, feedback, health, metrics, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
     documents.router,
     feedback.router,
     metrics.router,
-)  # fmt: skip
+    webhooks.router,
+)
