@@ -51,7 +51,7 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE)
+        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
         closing.callback(pool.close)
         metrics = Metrics()
         log = make_query_log(settings, pool.connection, metrics)

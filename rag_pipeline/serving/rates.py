@@ -50,7 +50,7 @@ class RateLimits:
         window = self._limiter.get_window_stats(self._limit, tenant)
         return Allowance(
             is_granted=is_granted, limit=self._limit.amount, remaining=max(0, window.remaining),
-            reset_s=max(0, math.ceil(window.reset_time - self._clock())),
+            reset_s=max(0, math.ceil(round(window.reset_time - self._clock(), 3))),
         )  # fmt: skip
 
 
