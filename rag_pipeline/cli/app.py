@@ -326,7 +326,7 @@ def evaluate(
     from rag_pipeline.cli.evaluation import measure_dataset, measure_index, print_measured, write_mined
 
     if (mine or mine_feedback) and (dataset or as_json or (mine and mine_feedback)):
-        raise ConfigError("--mine and --mine-feedback write labels and evaluate nothing: give one of them alone")
+        raise ConfigError("--mine writes labels and evaluates nothing, as --mine-feedback does: give one of them alone")
     if dataset and tenant:
         raise ConfigError("--dataset is evaluated in a space of its own: leave out --tenant")
     if limit and not dataset:
