@@ -33,7 +33,10 @@ _BATCH: Final = 500  # documents
 _MERGE_TRIES: Final = 60  # seconds that another merge may take
 _MEMORIES: Final = (
     "source_progress", "stored_parts", "checked_parts", "source_freshness", "index_sizes", "usage", "evaluations",
-    "api_keys", "requests_served",
+    "api_keys", "requests_served", "index_changes",
+)  # fmt: skip
+_OF_TENANTS: Final = (
+    "delete_usage", "delete_evaluations", "delete_keys", "delete_served", "delete_changes", "delete_marks_of_tenant",
 )  # fmt: skip
 
 
@@ -212,9 +215,8 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
             if repository is not None:
                 connection.execute(sql["anonymous_usage"], values)
             else:
-                for name in ("delete_usage", "delete_evaluations", "delete_keys", "delete_served"):
+                for name in _OF_TENANTS:
                     connection.execute(sql[name], values)
-                connection.execute(sql["delete_marks_of_tenant"], values)
     return dict(zip(_MEMORIES, counts, strict=True))
 
 

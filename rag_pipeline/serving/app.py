@@ -15,6 +15,7 @@ from rag_pipeline.serving.bodies import BodyLimit
 from rag_pipeline.serving.depends import WRITE
 from rag_pipeline.serving.errors import handle_errors
 from rag_pipeline.serving.headers import AllowedHosts, SecurityHeaders
+from rag_pipeline.serving.measured import MeasuredApp
 from rag_pipeline.serving.quotas import FLUSH_EVERY_S
 from rag_pipeline.serving.request_log import RequestLog
 from rag_pipeline.serving.routes import ROUTERS
@@ -59,6 +60,7 @@ def _surround(app: FastAPI, services: Services, *, read_timeout_s: float) -> Non
             allow_headers=("Authorization", "X-API-Key", "X-Request-ID", "Content-Type"),
             expose_headers=_SHOWN_TO_PAGES,
         )  # fmt: skip
+    app.add_middleware(MeasuredApp, metrics=services.metrics)
     app.add_middleware(RequestLog)
     app.add_middleware(SecurityHeaders)
 

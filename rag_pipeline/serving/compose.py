@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -19,11 +20,14 @@ from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.quotas import Quotas
+from rag_pipeline.serving.record import make_query_log
 from rag_pipeline.serving.services import Services
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.received import ReceivedDocuments
 
 _log = logging.getLogger(__name__)
 _SPARE = 2  # threads and connections for what must not wait behind searches
@@ -49,6 +53,9 @@ def services_of(
         serving = settings.serving
         pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
         closing.callback(pool.close)
+        metrics = Metrics()
+        log = make_query_log(settings, pool.connection, metrics)
+        closing.callback(log.close)
         quotas = Quotas(pool, most=serving.requests_per_month)
         closing.callback(_flush, quotas)
         reranker = make_reranker(settings.rerank, environ=environ)
@@ -59,15 +66,20 @@ def services_of(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
         )
         closing.callback(workers.close)
+        metrics.watch("requests_waiting", lambda: workers.busy)
+        inbox = Inbox(settings.inbox_url)
         spare = Workers(
             max_concurrent=_SPARE, max_waiting=_SPARE_WAITING, timeout_s=serving.request_timeout_s
         )  # fmt: skip
         closing.callback(spare.close)
 
         def search(query: SearchQuery) -> Found:
+            started = time.perf_counter()
             with pool.connection() as connection:
+                metrics.took("database", time.perf_counter() - started)
                 retriever = Retriever(
                     connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+                    observer=metrics,
                     embedder_of=lambda space: embedder_of(
                         space, settings=settings.embedding, environ=environ, make=make
                     ),
@@ -78,7 +90,8 @@ def services_of(
             settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
             gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
             conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
-            search=search, inbox=Inbox(settings.inbox_url),
+            search=search, inbox=inbox, log=log, metrics=metrics,
+            documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
         )  # fmt: skip
 
 

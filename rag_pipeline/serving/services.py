@@ -8,15 +8,18 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.query_log import QueryLog
 from rag_pipeline.model import Answer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.received import ReceivedDocuments
 
 
 class Answerer(Protocol):
@@ -25,16 +28,6 @@ class Answerer(Protocol):
     def ask(self, question: Any) -> Answer: ...
 
     def stream(self, question: Any) -> Iterator[Any]: ...
-
-
-class QueryLog(Protocol):
-    """Gives way to the query log."""
-
-    def asked(self, **what: Any) -> Any: ...
-
-
-class Metrics(Protocol):
-    """Gives way to the metrics."""
 
 
 class Caches(Protocol):
@@ -58,7 +51,8 @@ class Services:
     search: Callable[[SearchQuery], Found]
     """Blocks; takes a connection from the pool."""
     inbox: Inbox
+    documents: ReceivedDocuments
+    log: QueryLog
+    metrics: Metrics
     answerer: Answerer = None  # type: ignore[assignment]
-    log: QueryLog = None  # type: ignore[assignment]
-    metrics: Metrics = None
     caches: Caches = None

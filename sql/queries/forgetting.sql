@@ -82,7 +82,8 @@ SELECT (SELECT count(*) FROM rag.source_progress
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
        (SELECT count(*) FROM rag.evaluations WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
        (SELECT count(*) FROM rag.api_keys WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
-       (SELECT count(*) FROM rag.requests_served WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL);
+       (SELECT count(*) FROM rag.requests_served WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
+       (SELECT count(*) FROM rag.index_changes WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL);
 
 -- name: delete_stored_parts
 DELETE FROM rag.stored_parts
@@ -117,6 +118,10 @@ DELETE FROM rag.api_keys WHERE tenant_id = %(tenant)s;
 -- name: delete_served
 DELETE FROM rag.requests_served WHERE tenant_id = %(tenant)s;
 
+-- name: delete_changes
+-- What is cached of a tenant's is dropped by it, too: it is good only as long as the count of these rows is the same.
+DELETE FROM rag.index_changes WHERE tenant_id = %(tenant)s;
+
 -- name: delete_marks_of_tenant
 DELETE FROM rag.forgotten WHERE tenant_id = %(tenant)s;
 
@@ -140,7 +145,7 @@ DELETE FROM rag.source_progress
 WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s);
 
 -- name: vacuum
-VACUUM rag.documents, rag.chunks, rag.links, rag.segments, rag.postings, rag.ingestion_failures;
+VACUUM rag.documents, rag.chunks, rag.links, rag.segments, rag.postings, rag.ingestion_failures, rag.query_log, rag.feedback;
 
 -- name: vacuum_vectors
 VACUUM rag.{vectors};
@@ -156,4 +161,6 @@ UNION SELECT tenant_id, repository FROM rag.usage
 UNION SELECT tenant_id, '' FROM rag.evaluations
 UNION SELECT tenant_id, '' FROM rag.api_keys
 UNION SELECT tenant_id, '' FROM rag.requests_served
+UNION SELECT tenant_id, '' FROM rag.query_log
+UNION SELECT tenant_id, '' FROM rag.index_changes WHERE tenant_id IS NOT NULL
 UNION SELECT tenant_id, '' FROM rag.forgotten;

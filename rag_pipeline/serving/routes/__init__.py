@@ -5,9 +5,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import health, webhooks
+from rag_pipeline.serving.routes import documents, feedback, health, metrics, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    documents.router,
+    feedback.router,
+    metrics.router,
     webhooks.router,
 )
