@@ -76,6 +76,11 @@ _NEGATION: Final = re.compile(
 )
 
 
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n|\n(?=[ \t]*(?:[-*+|]|#{1,6}|\d+[.)])\s)|^#{1,6}\s[^\n]*\n", re.MULTILINE
+)
+
+
 def content_terms(text: str) -> list[str]:
     """The distinct terms of a text that carry what it says, in reading order; words of grammar are left out."""
     return [term for term in dict.fromkeys(terms_of(text)) if term not in _EMPTY]
@@ -138,3 +143,14 @@ class Rarity:
 def _plain(number: str) -> str:
     """1,000 and 1000 are the same number; 3.10 and 3.1 are two versions."""
     return re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", number)
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of a text begin and end, roughly: between full stops, empty lines and items of lists."""
+    ends = [found.end() for found in _SENTENCE_END.finditer(text)]
+    return [span for span in zip([0, *ends], [*ends, len(text)], strict=True) if text[span[0] : span[1]].strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [text[start:end].strip() for start, end in sentence_spans(text)]
