@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 REMOVED: Final = "(link removed)"
-_URL: Final = re.compile(r"(?:https?|ftp|wss?|file)://[^\s<>\"'`|\\^{}\[\]]*|\bwww\.[^\s<>\"'`|\\^{}\[\]]*", re.IGNORECASE)
+_URL: Final = re.compile(
+    r"(?:https?|ftp|wss?|file)://[^\s<>\"'`|\\^{}\[\]]*|\bwww\.[^\s<>\"'`|\\^{}\[\]]*", re.IGNORECASE
+)
 _AFTER: Final = ".,;:!?*_~…"
 FETCHING_TAG: Final = re.compile(
     r"</?(?:a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|"
