@@ -129,7 +129,8 @@ class Answerer:
         work.hits = found.hits
         work.problems += [found.degraded] if found.degraded else []
         yield Looked(asked=work.asked, hits=found.hits, degraded=found.degraded)
-        work.evidence = confidence.evidence(work.asked, found.hits)
+        # What the conversation adds helps to find, and may say nothing about what answers.
+        work.evidence = max(confidence.evidence(text, found.hits) for text in {query.text, work.asked})
         yield from self._answered(work, turns)
 
     def _understood(self, text: str, turns: Sequence[Message]) -> _Work:

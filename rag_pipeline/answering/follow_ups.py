@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from rag_pipeline.answering.citations import without_marks
-from rag_pipeline.answering.cleaning import Cleaner
-from rag_pipeline.answering.links import Links
+from rag_pipeline.answering.links import plain
 from rag_pipeline.answering.terms import content_terms
 from rag_pipeline.lexical.analyzer import terms_of
 from rag_pipeline.model import SearchHit
-from rag_pipeline.retrieval.fencing import one_line
 
 _MOST_CHARS: Final = 160
 _SPOKEN_OF: Final = 0.5
@@ -44,21 +42,20 @@ def follow_ups(asked: str, suggested: Sequence[str], hits: Sequence[SearchHit], 
 
 def _plausible(suggested: Sequence[str], told: Sequence[set[str]]) -> list[str]:
     """What a model suggested, as plain text, where some hit speaks of it."""
-    plain = []
+    found = []
     for text in suggested:
-        cleaner = Cleaner(sources=0, links=Links([]))
-        question = one_line(without_marks(cleaner.feed(text) + cleaner.finish()), max_chars=_MOST_CHARS)
+        question = plain(without_marks(text), max_chars=_MOST_CHARS)
         terms = set(content_terms(question))
         if len(text) <= 2 * _MOST_CHARS and terms and any(len(terms & one) >= _SPOKEN_OF * len(terms) for one in told):
-            plain.append(question)
-    return plain
+            found.append(question)
+    return found
 
 
 def _of_headings(hits: Sequence[SearchHit]) -> list[str]:
     """A question about the place of each hit; what stands first answers the question already, so it comes last."""
     questions = []
     for hit in [*hits[1:], *hits[:1]]:
-        place = one_line(hit.heading_path[-1] if hit.heading_path else hit.title, max_chars=80).strip(" #:.")
+        place = plain(hit.heading_path[-1] if hit.heading_path else hit.title, max_chars=80).strip(" #:.")
         if not content_terms(place) or _EMPTY_HEADING.fullmatch(place):
             continue
         if place.endswith("?"):

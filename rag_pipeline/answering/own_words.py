@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rag_pipeline.answering.links import plain
 from rag_pipeline.answering.terms import language_of
 from rag_pipeline.model import SearchHit
-from rag_pipeline.retrieval.fencing import one_line
 
 _NAMED: Final = 3
+_MOST_CHARS: Final = 200
 _UNKNOWN: Final = {
     "en": "I do not know: nothing that was found answers this.",
     "de": "Das weiß ich nicht: Nichts, was gefunden wurde, beantwortet diese Frage.",
@@ -54,8 +55,11 @@ _SAYS_UNKNOWN: Final = re.compile(
 
 def not_known(asked: str, hits: Sequence[SearchHit]) -> str:
     """That nobody knows, what was looked for, and where one might look on."""
-    parts = [_in_language_of(asked, _UNKNOWN), _in_language_of(asked, _LOOKED_FOR).format(asked=_told(asked))]
-    titles = list(dict.fromkeys(title for hit in hits if (title := _told(hit.title))))
+    parts = [
+        _in_language_of(asked, _UNKNOWN),
+        _in_language_of(asked, _LOOKED_FOR).format(asked=plain(asked, max_chars=_MOST_CHARS)),
+    ]
+    titles = list(dict.fromkeys(title for hit in hits if (title := plain(hit.title, max_chars=_MOST_CHARS))))
     if titles:
         parts.append(_in_language_of(asked, _CLOSEST).format(titles="; ".join(titles[:_NAMED])))
     return " ".join(parts)
@@ -74,12 +78,6 @@ def pleasantry(message: str) -> str:
 def says_unknown(text: str) -> bool:
     """Whether a text without a source says that it does not know."""
     return _SAYS_UNKNOWN.search(text) is not None
-
-
-def _told(text: str) -> str:
-    """A question or a title inside a sentence: nothing in it is a mark, a link or a picture."""
-    plain = re.sub(r"[\[\]()<>!|*_]|\b\w+://\S*|\bwww\.\S*", " ", one_line(text, max_chars=200))
-    return " ".join(plain.split())
 
 
 def _in_language_of(text: str, words: Mapping[str, str]) -> str:
