@@ -32,17 +32,17 @@ def test_each_passage_is_followed_by_the_source_it_stands_in():
 
 
 def test_no_more_sources_are_quoted_than_wanted():
-    found = answer("The ledger?", [hit(f"The ledger in the {place}: {place} says {place * 2} of {place * 3}.", rank=n) for n, place in enumerate(
-        ("north", "south", "east", "west"), start=1
-    )], max_sources=2)  # fmt: skip
+    places = ("north", "south", "east", "west")
+    hits = [hit(f"The ledger in the {place}: {place} {place * 2}.", rank=n) for n, place in enumerate(places, start=1)]
+    found = answer("The ledger?", hits, max_sources=2)
     assert [source.hit.rank for source in found.sources] == [1, 2]
     assert "[Source 3]" not in found.text
 
 
 def test_hits_that_say_little_of_what_is_asked_are_not_quoted_beside_one_that_says_it():
-    found = answer("How is the ledger restored?", [hit("The ledger is restored with `ledgerctl`.", rank=1),
-                                                   hit("The ledger is blue.", rank=2), hit("Weather.", rank=3)])  # fmt: skip
-    assert [source.hit.rank for source in found.sources] == [1]
+    texts = ("The ledger is restored with `ledgerctl`.", "The ledger is blue.", "Weather.")
+    hits = [hit(text, rank=n) for n, text in enumerate(texts, start=1)]
+    assert [source.hit.rank for source in answer("How is the ledger restored?", hits).sources] == [1]
 
 
 def test_what_two_hits_say_alike_is_quoted_once():
@@ -53,7 +53,8 @@ def test_what_two_hits_say_alike_is_quoted_once():
 
 def test_a_few_lines_of_code_are_quoted_as_code_and_not_all_of_it():
     body = "\n".join(f"    step_{n} = prepare({n})" for n in range(30))
-    code = f'def restore(account):\n    """Restores an account.\n\n    {"Long. " * 80}\n    """\n{body}\n    return ledger.replay(account)'
+    head = f'def restore(account):\n    """Restores an account.\n\n    {"Long. " * 80}\n    """'
+    code = f"{head}\n{body}\n    return ledger.replay(account)"
     found = answer(
         "What does replay of the ledger return?", [replace(hit(code), source_type="code", language="python")]
     )
