@@ -27,6 +27,8 @@ class Answering(Section):
     """For one answer, retries included; until its first word when it is streamed."""
     max_retries: int = Field(default=2, ge=0)
     """After transient failures, while nothing has been shown yet."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """None: the model's own; models that reason refuse one."""
     max_answer_tokens: int = Field(default=800, ge=50)
     context_tokens: int = Field(default=2_000, ge=100, le=100_000)
     """So much of what was found is shown to the model."""

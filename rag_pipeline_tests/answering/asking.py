@@ -1,66 +1,72 @@
-"""Answerers over hits made to order, and what comes out of them."""
+"""Language models on a scripted server, and what they were asked to wait for (none is slept)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from rag_pipeline.answering.answerer import Answerer, Looked, Question, Wrote
-from rag_pipeline.answering.language_model import LanguageModel, Message
-from rag_pipeline.model import Answer, LegResult, SearchHit
-from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Found
-from rag_pipeline.settings import Answering
-from rag_pipeline_tests.retrieval.hits import hit
+from rag_pipeline.answering.chat import ServedModel
+from rag_pipeline.answering.language_model import Message, Piece
+from rag_pipeline.answering.models import make_language_model
+from rag_pipeline.settings.answering import Answering
+from rag_pipeline_tests.answering.scripted_server import Script, ScriptedServer, scripted_server
 
-BACKUPS = hit(
-    "Backups of the ledger run nightly at 02:00 UTC. They are kept for 30 days. Restore one with `ledgerctl restore`.",
-    document="backups.md", title="Backups", headings=("Backups", "Restoring the ledger"), lines=(3, 6),
-)  # fmt: skip
-RETENTION = hit(
-    "Logs are deleted after 90 days. Audit trails of the ledger are never deleted.",
-    rank=2, document="retention.md", title="Retention", headings=("Retention", "Audit trails"), lines=(8, 9),
-)  # fmt: skip
-SURE = 0.8
+KEY = "hunter2-hunter2"
+QUESTION = [Message(role="system", content="Be short."), Message(role="user", content="How?")]
+PROVIDERS = ("openai", "anthropic")
 
 
-def near(found: SearchHit, cosine: float = SURE) -> SearchHit:
-    """The hit, so similar to the question."""
-    return replace(found, legs=(LegResult(leg="vector", rank=found.rank, score=cosine),))
+@dataclass(slots=True, kw_only=True)
+class Asking:
+    """A model, the server behind it, and its waits."""
+
+    model: ServedModel
+    server: ScriptedServer
+    slept: list[float] = field(default_factory=list)
+
+    def complete(self, messages: Sequence[Message] = QUESTION, *, max_tokens: int = 50, timeout_s: float = 20) -> Piece:
+        return self.model.complete(messages, max_tokens=max_tokens, timeout_s=timeout_s)
+
+    def stream(
+        self, messages: Sequence[Message] = QUESTION, *, max_tokens: int = 50, timeout_s: float = 20
+    ) -> Iterator[Piece]:
+        return self.model.stream(messages, max_tokens=max_tokens, timeout_s=timeout_s)
+
+    def both(self, *scripts: Script) -> Iterator[Piece | None]:
+        """What `complete` and `stream` (joined) make of the same script."""
+        self.server.then(*scripts)
+        yield self.complete()
+        self.server.then(*scripts)
+        yield joined(self.stream())
 
 
-def searching(*hits: SearchHit, degraded: str = "") -> Callable[[SearchQuery], Found]:
-    """A search that finds these, and remembers in `.queries` what it was asked."""
-    queries: list[SearchQuery] = []
-
-    def search(query: SearchQuery) -> Found:
-        queries.append(query)
-        return Found(hits=hits, degraded=degraded)
-
-    search.queries = queries  # type: ignore[attr-defined]
-    return search
+def joined(pieces: Iterator[Piece]) -> Piece:
+    """A stream as the one piece that `complete` would give."""
+    *before, last = pieces
+    assert not any(piece.input_tokens or piece.output_tokens or piece.is_cut_off for piece in before)
+    return Piece(
+        text="".join(piece.text for piece in [*before, last]),
+        input_tokens=last.input_tokens, output_tokens=last.output_tokens, is_cut_off=last.is_cut_off,
+    )  # fmt: skip
 
 
-def asking(text: str, *, history: Sequence[Message] = (), **query: Any) -> Question:
-    return Question(query=SearchQuery(text=text, tenant="acme", **query), history=history)
+@contextmanager
+def asking(*scripts: Script, provider: str = "openai", **options: object) -> Iterator[Asking]:
+    """A model of a provider on a server with these scripts."""
+    with scripted_server(*scripts) as server:
+        url = server.anthropic_url if provider == "anthropic" else server.url
+        settings = Answering.model_validate({"provider": provider, "model": "m", "base_url": url} | options)
+        environ = {"OPENAI_API_KEY": KEY, "AZURE_OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+        model = make_language_model(settings, environ=environ)
+        assert isinstance(model, ServedModel)
+        slept: list[float] = []
 
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
 
-def answerer(*hits: SearchHit, model: LanguageModel | None = None, **settings: Any) -> Answerer:
-    found = hits or (near(BACKUPS), near(RETENTION))
-    return Answerer(search=searching(*found), model=model, settings=Answering(**settings), prices=prices)
-
-
-def prices(model: str, read: int, written: int) -> float | None:
-    """A dollar for a thousand tokens that are read, two for as many that are written."""
-    return read / 1e3 + written * 2 / 1e3 if model == "scripted-1" else None
-
-
-def events(answering: Answerer, question: Question) -> tuple[list[Looked], str, Answer]:
-    """What was looked at, the text that was streamed, and the answer."""
-    seen = list(answering.stream(question))
-    assert [isinstance(one, Answer) for one in seen] == [False] * (len(seen) - 1) + [True]
-    looked = [one for one in seen if isinstance(one, Looked)]
-    last = seen[-1]
-    assert isinstance(last, Answer)
-    return looked, "".join(one.text for one in seen if isinstance(one, Wrote)), last
+        model._sleep, model._jitter = sleep, lambda: 1.0
+        try:
+            yield Asking(model=model, server=server, slept=slept)
+        finally:
+            model.close()

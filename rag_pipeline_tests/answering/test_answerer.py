@@ -11,7 +11,7 @@ from rag_pipeline.answering.citations import cited_in
 from rag_pipeline.answering.language_model import Message
 from rag_pipeline.errors import ConfigError, DatabaseUnavailable, PermanentError, TransientError
 from rag_pipeline.settings import Answering
-from rag_pipeline_tests.answering.asking import (
+from rag_pipeline_tests.answering.answerers import (
     BACKUPS,
     RETENTION,
     answerer,

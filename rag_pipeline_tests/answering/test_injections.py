@@ -8,7 +8,7 @@ import pytest
 
 from rag_pipeline.answering.citations import cited_in
 from rag_pipeline.answering.language_model import Message
-from rag_pipeline_tests.answering.asking import BACKUPS, answerer, asking, events, near
+from rag_pipeline_tests.answering.answerers import BACKUPS, answerer, asking, events, near
 from rag_pipeline_tests.answering.scripted_model import ScriptedModel
 from rag_pipeline_tests.retrieval.hits import hit
 
