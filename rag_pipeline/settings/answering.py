@@ -34,8 +34,8 @@ class Answering(Section):
     """So much of what was found is shown to the model."""
     k: int = Field(default=8, ge=1, le=200)
     """So many hits are looked at."""
-    min_evidence: float = Field(default=0.0, ge=0, le=1)
-    """Below this confidence in what was found, the answer is that nothing is known."""
+    min_evidence: float = Field(default=0.35, ge=0, le=1)
+    """Below this confidence in what was found, the answer is that nothing is known (docs/answering.md)."""
     follow_ups: int = Field(default=3, ge=0, le=10)
     """So many further questions are suggested at most."""
     history_turns: int = Field(default=6, ge=0, le=50)
