@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ def test_what_the_question_asks_for_is_marked(question: str, text: str, marks: l
 def test_marks_lie_in_the_text_in_order_and_apart(text: str, question: str) -> None:
     spans = highlights(text, wanted_terms(question))
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30))))
