@@ -12,6 +12,7 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.diversity import VectorOf, diversified, without_near_duplicates
 from rag_pipeline.retrieval.linked import linked_hits
+from rag_pipeline.retrieval.observer import NOBODY, Observer, timed
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.rerank import Reranker, reranked
@@ -35,6 +36,7 @@ class Refinement:
     settings: Retrieval
     rerank: Rerank
     reranker: Reranker | None
+    observer: Observer = NOBODY
 
     @property
     def diversity(self) -> float:
@@ -62,9 +64,10 @@ class Refinement:
             kept = {hit.chunk_id for hit in first}
             found = [*first, *(hit for hit in found if hit.chunk_id not in kept)][: max(len(first), self.query.k)]
         if self.is_reranked and self.reranker is not None:
-            found, failed = reranked(
-                self.query.text, found, self.reranker, self.rerank.top_n, timeout_s=self.rerank.timeout_s
-            )
+            with timed(self.observer, "rerank"):
+                found, failed = reranked(
+                    self.query.text, found, self.reranker, self.rerank.top_n, timeout_s=self.rerank.timeout_s
+                )
             problem = f"not reranked: {failed}" if failed else ""
         found = diversified(found, vectors, diversity=self.diversity, k=self.query.k)
         if self.query.stitch:

@@ -16,6 +16,7 @@ from rag_pipeline.errors import ConfigError, NothingIndexed, RagPipelineError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
+from rag_pipeline.retrieval.observer import NOBODY, Observer, timed
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.refinement import Refinement
 from rag_pipeline.retrieval.rerank import Reranker, make_reranker
@@ -47,7 +48,9 @@ class Retriever:
         rerank: Rerank | None = None,
         reranker: Reranker | None = None,
         space: EmbeddingSpace | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
+        self._observer = observer
         self._space = space
         self._connection = connection
         self._embedder_of = embedder_of
@@ -92,7 +95,8 @@ class Retriever:
         vector, degraded = None, ""
         if query.legs != "lexical":
             try:
-                vector = self._embedded(query.text, space)
+                with timed(self._observer, "embed"):
+                    vector = self._embedded(query.text, space)
             except RagPipelineError as error:
                 if query.legs == "vector":
                     raise
@@ -100,11 +104,11 @@ class Retriever:
         searched = space if vector is not None else None
         refinement = Refinement(
             connection=self._connection, query=query, space=searched, settings=self._settings, rerank=self._rerank,
-            reranker=self._reranker,
+            reranker=self._reranker, observer=self._observer,
         )  # fmt: skip
         hits = search(
             self._connection, query, space=searched, vector=vector, settings=self._settings, depth=refinement.depth,
-            must_be_active=self._space is None,
+            must_be_active=self._space is None, observer=self._observer,
         )  # fmt: skip
         hits, problem = refinement.apply(hits)
         return Found(hits=hits, degraded="; ".join(part for part in (degraded, problem) if part))
@@ -129,6 +133,7 @@ def open_retriever(
     *,
     environ: Mapping[str, str],
     make: Callable[..., Embedder] = make_embedder,
+    observer: Observer = NOBODY,
 ) -> Iterator[Retriever]:
     """The retriever that the settings describe, with their reranker.
 
@@ -138,7 +143,7 @@ def open_retriever(
     reranker = make_reranker(settings.rerank, environ=environ)
     try:
         yield Retriever(
-            connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
+            connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker, observer=observer,
             embedder_of=lambda space: embedder_of(space, settings=settings.embedding, environ=environ, make=make),
         )  # fmt: skip
     finally:

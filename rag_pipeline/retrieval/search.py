@@ -5,6 +5,7 @@ Every statement here runs as `rag_reader`, who owns nothing and sees one tenant 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,7 @@ from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
 from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
 from rag_pipeline.retrieval.hits import hit_of
 from rag_pipeline.retrieval.lexical_leg import LexicalRanking, VisibleSegments, lexical_ranking, visible_segments
+from rag_pipeline.retrieval.observer import NOBODY, Observer, timed
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
@@ -58,6 +60,7 @@ def search(
     settings: Retrieval,
     depth: int | None = None,
     must_be_active: bool = False,
+    observer: Observer = NOBODY,
 ) -> list[SearchHit]:
     """At most `depth` (by default `k`) hits, best first.
 
@@ -70,8 +73,10 @@ def search(
     """
     query.check()
     wanted = depth or query.k
-    legs = _Legs(connection, query, space=space, vector=vector, settings=settings, wanted=wanted)
-    with reading(
+    legs = _Legs(
+        connection, query, space=space, vector=vector, settings=settings, wanted=wanted, observer=observer
+    )  # fmt: skip
+    with timed(observer, "search"), reading(
         connection, tenant=query.tenant, scopes=query.scopes, space=space, neighbours=legs.limit,
         filtered=query.is_filtered,
     ):  # fmt: skip
@@ -97,12 +102,13 @@ class _Legs:
 
     def __init__(
         self, connection: Connection, query: SearchQuery, *, space: EmbeddingSpace | None,
-        vector: NDArray[np.floating] | None, settings: Retrieval, wanted: int,
+        vector: NDArray[np.floating] | None, settings: Retrieval, wanted: int, observer: Observer,
     ) -> None:  # fmt: skip
         self._connection = connection
         self._query = query
         self._space = space
         self._settings = settings
+        self._observer = observer
         self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
         self._ranking: LexicalRanking | None = None
         self._wanted = wanted
@@ -116,11 +122,15 @@ class _Legs:
         few = self._few_that_match()
         lexical: list[tuple[int, float]] = []
         # The server looks for neighbours while we rank by words.
+        started = time.perf_counter()
         asked = self._ask_vector(segments, few) if self._query.legs != "lexical" else None
         if self._query.legs != "vector":
-            self._ranking, lexical = self._lexical(segments, few)
+            with timed(self._observer, "lexical"):
+                self._ranking, lexical = self._lexical(segments, few)
         ranking = self._ranking
         vector = asked() if asked else []
+        if asked:
+            self._observer.took("vector", time.perf_counter() - started)
         if ranking is None:
             return self._alone(vector, "vector")
         if self._query.legs == "lexical" or self._space is None:
