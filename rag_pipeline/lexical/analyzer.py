@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -44,11 +44,17 @@ def terms_of(text: str) -> list[str]:
     return [term for token in _TOKEN.findall(text) for term in _expanded(token)]
 
 
-def placed_terms(text: str) -> Iterator[tuple[str, int, int]]:
-    """The terms of `terms_of`, in its order, each with where it stands: `text[start:end]`."""
+def placed_terms(text: str, *, among: Collection[str] | None = None) -> Iterator[tuple[str, int, int]]:
+    """The terms of `terms_of`, in its order, each with where it stands: `text[start:end]`.
+
+    `among`: only those of words that hold one of these terms.
+    """
+    wanted = None if among is None else frozenset(among)
     for found in _TOKEN.finditer(text):
-        begin = found.start()
-        yield from ((term[:MAX_TERM_CHARS], begin + start, begin + end) for term, start, end in _placed(found[0]))
+        # What a word holds is mostly known; where it stands has to be found out.
+        if wanted is None or not wanted.isdisjoint(_expanded(found[0])):
+            begin = found.start()
+            yield from ((term[:MAX_TERM_CHARS], begin + start, begin + end) for term, start, end in _placed(found[0]))
 
 
 def count_terms(text: str) -> Counter[str]:

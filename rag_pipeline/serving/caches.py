@@ -18,7 +18,7 @@ from rag_pipeline.index.changes import IndexState
 from rag_pipeline.model import Answer, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
-from rag_pipeline.retrieval.sources import SourceCount
+from rag_pipeline.retrieval.known_sources import KnownSource
 
 V = TypeVar("V")
 _MOST_CHARS: Final = 50_000_000
@@ -124,7 +124,7 @@ class Caches:
             most=most, ttl_s=ttl_s, monotonic=monotonic, size=lambda found: _chars_of(found.hits)
         )  # fmt: skip
         self.answers = Cache[Answered](most=most, ttl_s=ttl_s, monotonic=monotonic, size=_chars_of_answer)
-        self.sources = Cache[Sequence[SourceCount]](most=most, ttl_s=ttl_s, monotonic=monotonic)
+        self.sources = Cache[Sequence[KnownSource]](most=most, ttl_s=ttl_s, monotonic=monotonic)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -118,7 +118,7 @@ class _Models:
             return self._idle.pop() if self._idle else self._make()
 
 
-class SharedEmbedders:
+class QuestionEmbedders:
     """The models of embedding spaces, for questions; `close` when nobody asks any more.
 
     `patience_s` is how long a question waits for its vector at most. `concurrent`: so many of a model that a service
@@ -207,7 +207,7 @@ class SharedEmbedders:
 class _Shared(PassingEmbedder):
     """What one question sees of a space's models."""
 
-    def __init__(self, models: _Models, shared: SharedEmbedders) -> None:
+    def __init__(self, models: _Models, shared: QuestionEmbedders) -> None:
         super().__init__(models.first)
         self._models = models
         self._shared = shared

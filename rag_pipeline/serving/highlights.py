@@ -23,7 +23,7 @@ def highlights(text: str, wanted: Collection[str]) -> list[Span]:
 
     In order, none empty, and none touching another.
     """
-    return merged([(start, end) for term, start, end in placed_terms(text) if term in wanted])
+    return merged([(start, end) for term, start, end in placed_terms(text, among=wanted) if term in wanted])
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:

@@ -21,7 +21,7 @@ from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import Reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.caches import Caches, query_key
-from rag_pipeline.serving.embedders import SharedEmbedders
+from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.settings import Settings, fingerprint
 
 R = TypeVar("R")
@@ -34,7 +34,7 @@ class Searching:
     """Searches; may be used from several threads."""
 
     def __init__(
-        self, settings: Settings, *, pool: Pool, embedders: SharedEmbedders, reranker: Reranker | None, caches: Caches
+        self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None, caches: Caches
     ) -> None:  # fmt: skip
         self._settings = settings
         self._fingerprint = fingerprint(
