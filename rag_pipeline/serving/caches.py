@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from rag_pipeline.answering.answerer import Looked, Question
 from rag_pipeline.index.changes import IndexState
 from rag_pipeline.model import Answer, SearchHit
+from rag_pipeline.retrieval.known_sources import KnownSource
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
-from rag_pipeline.retrieval.known_sources import KnownSource
 
 V = TypeVar("V")
 _MOST_CHARS: Final = 50_000_000
@@ -54,14 +54,16 @@ class _Entry(Generic[V]):
 class Cache(Generic[V]):
     """The last values by their keys; safe to share between threads.
 
-    `most` of them (0: none), for `ttl_s` seconds of `monotonic` at most, and of no more than some 50 million characters.
+    `most` of them (0: none), for `ttl_s` seconds of `monotonic` at most, and no more than `most_chars` of them together,
+    which `size` counts. `looked` is told of each look whether something was there.
     """
 
     def __init__(
         self, *, most: int, ttl_s: float, monotonic: Callable[[], float], size: Callable[[V], int] = lambda _: 0,
-        most_chars: int = _MOST_CHARS,
+        most_chars: int = _MOST_CHARS, looked: Callable[[bool], object] = lambda hit: None,
     ) -> None:  # fmt: skip
         self._most = most
+        self._looked = looked
         self._ttl_s = ttl_s
         self._monotonic = monotonic
         self._size = size
@@ -69,9 +71,6 @@ class Cache(Generic[V]):
         self._entries: OrderedDict[Key, _Entry[V]] = OrderedDict()
         self._chars = 0
         self._lock = Lock()
-        self.hits = 0
-        """Questions that were answered from here, since construction."""
-        self.misses = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -80,12 +79,11 @@ class Cache(Generic[V]):
         """What was kept for this key in this state of the index."""
         with self._lock:
             found = self._entries.get(key)
-            if found is None or not self._is_good(found, state):
-                self.misses += 1
-                return None
-            self.hits += 1
-            self._entries.move_to_end(key)
-            return found.value
+            is_good = found is not None and self._is_good(found, state)
+            if is_good:
+                self._entries.move_to_end(key)
+        self._looked(is_good)
+        return found.value if found is not None and is_good else None
 
     def put(self, key: Key, state: IndexState, value: V) -> None:
         """Keep a value that was made after `state` was read; what this tenant had in other states goes."""
@@ -102,12 +100,6 @@ class Cache(Generic[V]):
             while len(self._entries) > self._most or self._chars > self._most_chars:
                 self._remove(next(iter(self._entries)))
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._entries.clear()
-            self._chars = 0
-
     def _is_good(self, entry: _Entry[V], state: IndexState) -> bool:
         return entry.state == state and self._monotonic() - entry.made_at < self._ttl_s
 
@@ -117,19 +109,21 @@ class Cache(Generic[V]):
 
 
 class Caches:
-    """The caches of a service."""
+    """The caches of a service; `looked` is told of each look which cache it was, and whether something was there."""
 
-    def __init__(self, *, most: int, ttl_s: float, monotonic: Callable[[], float]) -> None:
-        self.results = Cache[Found](
-            most=most, ttl_s=ttl_s, monotonic=monotonic, size=lambda found: _chars_of(found.hits)
+    def __init__(
+        self, *, most: int, ttl_s: float, monotonic: Callable[[], float],
+        looked: Callable[[Literal["results", "answers"], bool], object] = lambda cache, hit: None,
+    ) -> None:  # fmt: skip
+        self.results: Cache[Found] = Cache(
+            most=most, ttl_s=ttl_s, monotonic=monotonic, size=lambda found: _chars_of(found.hits),
+            looked=lambda hit: looked("results", hit),
         )  # fmt: skip
-        self.answers = Cache[Answered](most=most, ttl_s=ttl_s, monotonic=monotonic, size=_chars_of_answer)
-        self.sources = Cache[Sequence[KnownSource]](most=most, ttl_s=ttl_s, monotonic=monotonic)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        for cache in (self.results, self.answers, self.sources):
-            cache.clear()  # type: ignore[attr-defined]  # each of them has it
+        self.answers: Cache[Answered] = Cache(
+            most=most, ttl_s=ttl_s, monotonic=monotonic, size=_chars_of_answer,
+            looked=lambda hit: looked("answers", hit),
+        )  # fmt: skip
+        self.sources: Cache[Sequence[KnownSource]] = Cache(most=most, ttl_s=ttl_s, monotonic=monotonic)
 
 
 def query_key(query: SearchQuery, *, settings: str) -> Key:
@@ -160,10 +154,10 @@ def _frozen(value: object) -> Hashable:
     if is_dataclass(value) and not isinstance(value, type):
         return (type(value).__name__, *(_frozen(getattr(value, field.name)) for field in fields(value)))
     if isinstance(value, Mapping):
-        return ("{}", *sorted((str(key), _frozen(item)) for key, item in value.items()))  # type: ignore[type-var]
+        return ("{}", *sorted((str(key), _frozen(item)) for key, item in value.items()))
     if isinstance(value, Sequence):
         return ("[]", *(_frozen(item) for item in value))
-    return (type(value).__name__, value)  # type: ignore[return-value]
+    return (type(value).__name__, value)
 
 
 def _chars_of(hits: Sequence[SearchHit]) -> int:

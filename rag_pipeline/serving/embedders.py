@@ -28,15 +28,16 @@ _SPACES: Final = 2
 
 
 class QuestionVectors:
-    """Vectors of questions that were asked before, the last `most` of them; safe to share between threads."""
+    """Vectors of questions that were asked before, the last `most` of them; safe to share between threads.
 
-    def __init__(self, *, most: int) -> None:
+    `looked` is told of each look whether the vector was there.
+    """
+
+    def __init__(self, *, most: int, looked: Callable[[bool], object] = lambda hit: None) -> None:
         self._most = most
+        self._looked = looked
         self._vectors: OrderedDict[tuple[int, str, str], Vectors] = OrderedDict()
         self._lock = Lock()
-        self.hits = 0
-        """Questions that no model was asked for, since construction."""
-        self.misses = 0
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -45,12 +46,10 @@ class QuestionVectors:
         """The vector of a question in a space, shape (d,), if it is known."""
         with self._lock:
             found = self._vectors.get((space.space_id, space.recipe, text))
-            if found is None:
-                self.misses += 1
-                return None
-            self.hits += 1
-            self._vectors.move_to_end((space.space_id, space.recipe, text))
-            return found
+            if found is not None:
+                self._vectors.move_to_end((space.space_id, space.recipe, text))
+        self._looked(found is not None)
+        return found
 
     def put(self, space: EmbeddingSpace, text: str, vector: Vectors) -> None:
         """Remember a vector."""
@@ -147,6 +146,14 @@ class QuestionEmbedders:
             ConfigError: a key, a model name or a package is missing or wrong.
         """
         return _Shared(self._of(space), self)
+
+    def own(self, space: EmbeddingSpace) -> Embedder:
+        """An embedder of a space for passages, with all its patience; whoever asked for it closes it.
+
+        Raises:
+            ConfigError: as `of`.
+        """
+        return self._make(settings_of(space, self._settings), environ=self._environ)
 
     def close(self) -> None:
         """Close all models; those that are at work, when they are done."""

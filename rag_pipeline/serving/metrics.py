@@ -52,7 +52,9 @@ class Metrics:
         self._confidence = Histogram(
             "rag_answer_confidence", "Confidence in answers, 0 to 1.", registry=own, buckets=_SHARES
         )  # fmt: skip
-        self._citations = Counter("rag_removed_citations", "Citations of answers that pointed to nothing.", registry=own)
+        self._citations = Counter(
+            "rag_removed_citations", "Citations of answers that pointed to nothing.", registry=own
+        )
         self._tokens = Counter("rag_model_tokens", "Tokens of language models.", ["kind"], registry=own)
         self._cost = Counter("rag_model_cost_usd", "What language models cost, where prices are known.", registry=own)
         self._trouble = Counter("rag_model_errors", "Calls of language models that failed.", ["kind"], registry=own)

@@ -19,7 +19,7 @@ from rag_pipeline.retrieval.query import MAX_K, Legs, SearchQuery
 from rag_pipeline.serving.fields import Name, Question, Storable, Strict
 from rag_pipeline.serving.highlights import highlights, wanted_terms
 
-_MOST_SCOPES: Final = 50
+MOST_SCOPES: Final = 50
 _MOST_TURNS: Final = 50
 MOST_TEXT_CHARS: Final = 2_000_000
 """Of a text to be chunked."""
@@ -76,7 +76,7 @@ class SearchParameters(Filters):
     label: list[Name] = Field(default=[], max_length=50, description="Repeat it for several: all must be there.")
     min_score: Score | None = Field(default=None, description="Hits with a lower score are left out.")
     scope: list[Name] = Field(
-        default=[], max_length=_MOST_SCOPES, examples=[["user:ada"]],
+        default=[], max_length=MOST_SCOPES, examples=[["user:ada"]],
         description="In whose name you ask, as far as your key may: what is for their eyes only is found, too.",
     )  # fmt: skip
     rerank: bool | None = Field(default=None, description="By default as configured.")
@@ -100,7 +100,7 @@ class BodyFilters(Filters):
 
     labels: list[Name] = Field(default=[], max_length=50, description="All of them.")
     scopes: list[Name] = Field(
-        default=[], max_length=_MOST_SCOPES, examples=[["user:ada"]],
+        default=[], max_length=MOST_SCOPES, examples=[["user:ada"]],
         description="In whose name you ask, as far as your key may: what is for their eyes only is found, too.",
     )  # fmt: skip
 

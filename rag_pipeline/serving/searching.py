@@ -17,6 +17,7 @@ from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.pool import Pool
+from rag_pipeline.retrieval.observer import NOBODY, Observer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import Reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
@@ -34,8 +35,10 @@ class Searching:
     """Searches; may be used from several threads."""
 
     def __init__(
-        self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None, caches: Caches
+        self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None,
+        caches: Caches, observer: Observer = NOBODY,
     ) -> None:  # fmt: skip
+        self._observer = observer
         self._settings = settings
         self._fingerprint = fingerprint(
             {
@@ -74,7 +77,7 @@ class Searching:
     def _searched(self, connection: Connection, query: SearchQuery) -> Found:
         retriever = Retriever(
             connection, settings=self._settings.retrieval, rerank=self._settings.rerank, reranker=self._reranker,
-            embedder_of=self._embedders.of,
+            embedder_of=self._embedders.of, observer=self._observer,
         )  # fmt: skip
         try:
             found = retriever.find(query)

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
 
 from rag_pipeline.index.pool import Pool
-from rag_pipeline.model import Answer
+from rag_pipeline.index.query_log import QueryLog
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
+from rag_pipeline.serving.asking import Asking
+from rag_pipeline.serving.caches import Caches
+from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
-
-
-class Answerer(Protocol):
-    """Gives way to `answering.answerer.Answerer`."""
-
-    def ask(self, question: Any) -> Answer: ...
-
-    def stream(self, question: Any) -> Iterator[Any]: ...
-
-
-class QueryLog(Protocol):
-    """Gives way to the query log."""
-
-    def asked(self, **what: Any) -> Any: ...
-
-
-class Metrics(Protocol):
-    """Gives way to the metrics."""
-
-
-class Caches(Protocol):
-    """Gives way to the caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +33,11 @@ class Services:
     search: Callable[[SearchQuery], Found]
     """Blocks; takes a connection from the pool."""
     inbox: Inbox
-    answerer: Answerer = None  # type: ignore[assignment]
-    log: QueryLog = None  # type: ignore[assignment]
-    metrics: Metrics = None
-    caches: Caches = None
+    log: QueryLog
+    metrics: Metrics
+    asking: Asking
+    """Questions to answers, which block; through `writers`."""
+    writers: Workers
+    """Threads for answers while they are written, so that searches need not wait for a language model."""
+    embedders: QuestionEmbedders
+    caches: Caches

@@ -5,8 +5,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import health
+from rag_pipeline.serving.routes import ask, chunk, context, health, search
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    search.router,
+    ask.router,
+    context.router,
+    chunk.router,
 )  # fmt: skip
