@@ -15,14 +15,7 @@ from typing import Final
 from rag_pipeline.answering.citations import renumbered
 from rag_pipeline.answering.claims import Claim, claims_of
 from rag_pipeline.answering.terms import (
-    Rarity,
-    content_terms,
-    identifiers,
-    is_negated,
-    language_of,
-    numbers,
-    rarities,
-    sentences,
+    Rarity, content_terms, identifiers, is_negated, language_of, numbers, rarities, sentences,
 )  # fmt: skip
 from rag_pipeline.lexical.analyzer import terms_of
 from rag_pipeline.model import SearchHit

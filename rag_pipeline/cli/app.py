@@ -21,6 +21,7 @@ from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.maintenance import maintain
 from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
+from rag_pipeline.cli.queries import queries
 from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
@@ -304,6 +305,9 @@ def evaluate(
     mine: Annotated[
         Path | None, typer.Option(help="Write labels mined from closed issues to this file; evaluate nothing.")
     ] = None,
+    mine_feedback: Annotated[
+        Path | None, typer.Option(help="Write labels mined from thumbs up on hits to this file; evaluate nothing.")
+    ] = None,
     tenant: Annotated[str, typer.Option(help="Whose knowledge; by default the configured tenant.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -315,15 +319,15 @@ def evaluate(
     """
     from rag_pipeline.cli.evaluation import measure_dataset, measure_index, print_measured, write_mined
 
-    if mine and (dataset or as_json):
-        raise ConfigError("--mine writes labels and evaluates nothing: leave out --dataset and --json")
+    if (mine or mine_feedback) and (dataset or as_json or (mine and mine_feedback)):
+        raise ConfigError("--mine and --mine-feedback write labels and evaluate nothing: give one of them alone")
     if dataset and tenant:
         raise ConfigError("--dataset is evaluated in a space of its own: leave out --tenant")
     if limit and not dataset:
         raise ConfigError("--limit is for --dataset: figures of some labels cannot be compared with those of all")
     settings = _settings()
-    if mine:
-        write_mined(settings, mine, tenant=tenant or settings.tenant)
+    if path := mine or mine_feedback:
+        write_mined(settings, path, tenant=tenant or settings.tenant, from_feedback=mine_feedback is not None)
         return
     with Watch() as watch:
         if dataset:
@@ -337,6 +341,7 @@ def evaluate(
 
 
 app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
+app.command(short_help="Show what was asked, worst first.")(queries)
 app.command("maintain", short_help="Put the index in order.")(maintain)
 app.command(short_help="Take something out for good.")(forget)
 

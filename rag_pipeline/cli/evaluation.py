@@ -17,7 +17,7 @@ from rag_pipeline.embedding.spaces import embedder_of
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.compare import ablation
 from rag_pipeline.evaluation.corpus import TENANT, index_corpus, label_set_of
-from rag_pipeline.evaluation.indexed import Outcome, evaluate_index, labels_to_ask, mined_labels
+from rag_pipeline.evaluation.indexed import Outcome, evaluate_index, labels_to_ask, mined_feedback, mined_labels
 from rag_pipeline.evaluation.labelled import read_labelled_set
 from rag_pipeline.evaluation.labels import write_labels
 from rag_pipeline.evaluation.measures import HEADLINE
@@ -90,18 +90,19 @@ def measure_index(settings: Settings, *, tenant: str, watch: Progress) -> list[d
     return [_told(outcome) | {"model": space.model, "dimensions": space.dimensions} for outcome in outcomes]
 
 
-def write_mined(settings: Settings, path: Path, *, tenant: str) -> None:
-    """Write labels mined from closed issues to a file.
+def write_mined(settings: Settings, path: Path, *, tenant: str, from_feedback: bool = False) -> None:
+    """Write labels mined from closed issues, or from feedback, to a file.
 
     Raises:
-        ConfigError: the index knows of no closed issue, or the file is there already or cannot be written.
+        ConfigError: the index knows of no closed issue or no helpful hit, or the file is there already or cannot be
+            written.
     """
     if path.exists():
         raise ConfigError(f"{path} exists already, perhaps with labels that somebody put right: name another file")
     url = database_url(settings)
     migrate(url)
     with connected(url) as connection:
-        mined = mined_labels(connection, tenant=tenant)
+        mined = (mined_feedback if from_feedback else mined_labels)(connection, tenant=tenant)
     write_labels(path, mined.questions)
     out.print(
         f"{len(mined.questions):,} questions written to {path}: read them through, then name the file as `labels` "

@@ -11,7 +11,7 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.compare import Change, worse
 from rag_pipeline.evaluation.gate import Fall, falls
 from rag_pipeline.evaluation.labels import LabelSet, read_label_sets
-from rag_pipeline.evaluation.mining import MOST_ISSUES, mine
+from rag_pipeline.evaluation.mining import MOST_ISSUES, mine, mine_feedback
 from rag_pipeline.evaluation.run import Leg, Search, evaluate
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.evaluations import (
@@ -23,6 +23,7 @@ from rag_pipeline.index.evaluations import (
     missing_documents,
     record_evaluation,
 )
+from rag_pipeline.index.feedback import helpful_hits
 from rag_pipeline.model import EmbeddingSpace, Evaluation
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Evaluation as EvaluationSettings
@@ -69,6 +70,21 @@ def mined_labels(connection: Connection, *, tenant: str) -> LabelSet:
             f"there are no labels to evaluate tenant {tenant!r} with, and the index knows no issue that a merged pull "
             "request closed: write labels (docs/evaluation.md) and name them as `labels` under [evaluation], or index "
             "a repository's issues with `github`"
+        )
+    return mined
+
+
+def mined_feedback(connection: Connection, *, tenant: str) -> LabelSet:
+    """Labels out of hits that people called helpful.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    mined = mine_feedback(helpful_hits(connection, tenant=tenant, limit=MOST_ISSUES))
+    if not mined.questions:
+        raise ConfigError(
+            f"nobody called a hit helpful for tenant {tenant!r} yet: give feedback on the search page, or by "
+            "POST /v1/feedback with a chunk_id (docs/serving.md)"
         )
     return mined
 

@@ -33,7 +33,11 @@ _BATCH: Final = 500  # documents
 _MERGE_TRIES: Final = 60  # seconds that another merge may take
 _MEMORIES: Final = (
     "source_progress", "stored_parts", "checked_parts", "source_freshness", "index_sizes", "usage", "evaluations",
-    "index_changes",
+    "api_keys", "requests_served", "index_changes",
+)  # fmt: skip
+_OF_TENANTS: Final = (
+    "delete_usage", "delete_evaluations", "delete_marks_of_tenant", "delete_keys", "delete_requests_served",
+    "delete_changes",
 )  # fmt: skip
 
 
@@ -212,7 +216,7 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
             if repository is not None:
                 connection.execute(sql["anonymous_usage"], values)
             else:
-                for name in ("delete_usage", "delete_evaluations", "delete_changes", "delete_marks_of_tenant"):
+                for name in _OF_TENANTS:
                     connection.execute(sql[name], values)
     return dict(zip(_MEMORIES, counts, strict=True))
 

@@ -62,5 +62,11 @@ def freshness(connection: Connection) -> Sequence[SourceFreshness]:
     ]  # fmt: skip
 
 
+def worst_lags(connection: Connection, *, now: datetime) -> dict[str, float]:
+    """Of each kind of source that was ever complete, how many seconds ago the one furthest behind was."""
+    rows = connection.execute(queries("freshness")["worst_lags"], {"now": now})
+    return {row[0]: max(0.0, float(row[1])) for row in rows}
+
+
 def _key(key: SourceKey) -> dict[str, object]:
     return {"tenant": key.tenant, "repository": key.repository, "source": key.source}

@@ -17,6 +17,7 @@ import psycopg
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.changes import compact_changes
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.feedback import remove_old_queries
 from rag_pipeline.index.orphans import remove_orphan_vectors
 from rag_pipeline.index.segments import merge_segments
 from rag_pipeline.index.sql_files import queries
@@ -73,9 +74,13 @@ class Sources:
 
 
 def maintain(
-    connection: Connection, lake: Lake, *, settings: Maintenance, sources: Sources, now: datetime, progress: Progress
-) -> MaintenanceReport:
-    """Put the index in order; does nothing where there is nothing to do, and nothing while another one is at it."""
+    connection: Connection, lake: Lake, *, settings: Maintenance, sources: Sources, now: datetime, progress: Progress,
+    questions_days: int,
+) -> MaintenanceReport:  # fmt: skip
+    """Put the index in order; does nothing where there is nothing to do, and nothing while another one is at it.
+
+    Questions in the query log are kept for `questions_days`.
+    """
     report = MaintenanceReport(before=tables(connection))
     waste = Waste(share=settings.wasted_share, min_bytes=settings.min_index_bytes)
     with _alone(connection) as alone:
@@ -89,6 +94,7 @@ def maintain(
             ("tombstones", lambda: _tombstones(connection, lake, settings, sources, now)),
             ("records", lambda: _records(connection, lake, settings, sources, now)),
             ("changes", lambda: _changes(connection, now)),
+            ("query log", lambda: _questions(connection, questions_days, now)),
             ("temporary files", lambda: _temporary_files(lake, now)),
             ("graphs", lambda: _done(mend_graphs(connection, waste=waste))),
             ("vacuum", lambda: _done(vacuum_tables(connection, dead_share=settings.dead_share))),
@@ -188,6 +194,11 @@ def _records(
 def _changes(connection: Connection, now: datetime) -> Iterator[Action]:
     if gone := compact_changes(connection, before=now - _ABANDONED):
         yield Action(what="forget changes", why="newer ones say the same to who caches answers", rows=gone)
+
+
+def _questions(connection: Connection, days: int, now: datetime) -> Iterator[Action]:
+    if gone := remove_old_queries(connection, before=now - timedelta(days=days)):
+        yield Action(what="forget questions", why=f"asked more than {days} days ago", rows=gone)
 
 
 def _temporary_files(lake: Lake, now: datetime) -> Iterator[Action]:

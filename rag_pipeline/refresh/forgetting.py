@@ -6,6 +6,7 @@ kill. The same look without taking anything out is the proof. A new place is one
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from uuid import UUID
 from rag_pipeline.forgotten import Forgotten, Mark, tenant_mark, write_marks
 from rag_pipeline.index import forgetting as index
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.feedback import LoggedQuery, logged_queries, remove_queries
 from rag_pipeline.index.pg_search import is_whole, sync_pg_search
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.refresh.forgotten_parts import (
@@ -95,6 +97,7 @@ class _Look:
 
 def _places() -> Iterator[Callable[[_Look], dict[str, int]]]:
     """Where something may be, in the order in which it is taken out: what others are found by goes last."""
+    yield _questions
     yield _index
     yield _postings
     yield _vectors
@@ -214,6 +217,30 @@ def _index(look: _Look) -> dict[str, int]:
             index.look_again(look.connection, tenant=part[0], repository=part[1], parts=True)
         index.remove_documents(look.connection, ids)
     return found
+
+
+def _questions(look: _Look) -> dict[str, int]:
+    """Before the documents: while they are there, it is known by them whose questions found them.
+
+    Afterwards, and of what was found in the meantime, by what they name and the index knows nothing of.
+    """
+    words = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE) for name in look.names if name]
+    gone = [asked for asked in logged_queries(look.connection, look.tenants) if _is_forgotten(look, asked, words)]
+    if look.remove:
+        remove_queries(look.connection, [asked.query_id for asked in gone])
+    return {"questions": len(gone), "feedback": sum(asked.feedback for asked in gone)}
+
+
+def _is_forgotten(look: _Look, asked: LoggedQuery, words: Sequence[re.Pattern[str]]) -> bool:
+    tenant, forgotten = asked.tenant, look.forgotten
+    return (
+        asked.is_dangling
+        or tenant_mark(tenant) in forgotten.marks
+        or not look.documents.isdisjoint(asked.documents)
+        or forgotten.author(tenant, asked.parameters.get("author"))
+        or forgotten.repository(tenant, str(asked.parameters.get("repository", "")))
+        or any(word.search(asked.question) for word in words)
+    )
 
 
 def _postings(look: _Look) -> dict[str, int]:

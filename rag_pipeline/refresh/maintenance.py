@@ -48,5 +48,5 @@ def maintain_index(
     ]
     return maintain(
         connection, lake, settings=settings.maintenance, now=now, progress=progress,
-        sources=Sources(raw_stages=RAW_STAGES, readable=readable),
+        sources=Sources(raw_stages=RAW_STAGES, readable=readable), questions_days=settings.serving.query_log_days,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from rag_pipeline.serving.errors import handle_errors
+from rag_pipeline.serving.measured import MeasuredApp
 from rag_pipeline.serving.routes import ROUTERS
 from rag_pipeline.serving.services import Services
 
@@ -20,6 +21,7 @@ def make_app(services: Services) -> FastAPI:
         description="Search, answers with citations, and the way in for documents.",
     )  # fmt: skip
     app.state.services = services
+    app.add_middleware(MeasuredApp, metrics=services.metrics)
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)

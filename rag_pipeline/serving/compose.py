@@ -25,6 +25,7 @@ from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.settings.serving import Serving
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.received import ReceivedDocuments
 
 _SPARE_CONNECTIONS = 2  # for what must not wait behind searches: health, counts
 
@@ -49,12 +50,12 @@ def services_of(
         serving = settings.serving
         pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE_CONNECTIONS)
         closing.callback(pool.close)
-        reranker = make_reranker(settings.rerank, environ=environ)
-        if reranker is not None:
-            closing.callback(reranker.close)
         metrics = Metrics()
         log = make_query_log(settings, pool.connection, metrics)
         closing.callback(log.close)
+        reranker = make_reranker(settings.rerank, environ=environ)
+        if reranker is not None:
+            closing.callback(reranker.close)
         caches = Caches(
             most=serving.answer_cache, ttl_s=serving.answer_cache_s, monotonic=time.monotonic,
             looked=lambda cache, hit: metrics.cached(cache, hit=hit),
@@ -68,7 +69,8 @@ def services_of(
         )  # fmt: skip
         closing.callback(embedders.close)
         search = Searching(
-            settings, pool=pool, embedders=embedders, reranker=reranker, caches=caches, observer=metrics
+            settings, pool=pool, embedders=embedders, reranker=reranker, caches=caches, observer=metrics,
+            waited=lambda seconds: metrics.took("database", seconds),
         )  # fmt: skip
         answerer = Answerer(search=search, model=model, settings=settings.answering)
         # Before what they work with is closed, the workers end.
@@ -76,9 +78,11 @@ def services_of(
         closing.callback(workers.close)
         closing.callback(writers.close)
         metrics.watch("requests_waiting", lambda: workers.busy)
+        inbox = Inbox(settings.inbox_url)
         yield Services(
             settings=settings, environ=environ, clock=clock, workers=workers, pool=pool,
-            gate=Gate(settings, is_local=is_local), search=search, inbox=Inbox(settings.inbox_url), log=log,
+            gate=Gate(settings, is_local=is_local), search=search, inbox=inbox, log=log,
+            documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
             metrics=metrics, asking=Asking(settings, pool=pool, answerer=answerer, caches=caches), writers=writers,
             embedders=embedders, caches=caches,
         )  # fmt: skip

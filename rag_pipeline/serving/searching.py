@@ -7,6 +7,7 @@ stands in the log, because it may name machines and variables of ours.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -36,8 +37,10 @@ class Searching:
 
     def __init__(
         self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None,
-        caches: Caches, observer: Observer = NOBODY,
+        caches: Caches, observer: Observer = NOBODY, waited: Callable[[float], object] = lambda seconds: None,
     ) -> None:  # fmt: skip
+        """`waited` is told how long each search waited for its connection."""
+        self._waited = waited
         self._observer = observer
         self._settings = settings
         self._fingerprint = fingerprint(
@@ -62,7 +65,13 @@ class Searching:
             DatabaseUnavailable: the database does not answer.
         """
         query.check()
-        return connected_twice(self._pool, lambda connection: self._found(connection, query))
+        started = time.perf_counter()
+
+        def work(connection: Connection) -> Found:
+            self._waited(time.perf_counter() - started)
+            return self._found(connection, query)
+
+        return connected_twice(self._pool, work)
 
     def _found(self, connection: Connection, query: SearchQuery) -> Found:
         key, state = query_key(query, settings=self._fingerprint), index_state(connection, query.tenant)

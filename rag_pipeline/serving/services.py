@@ -18,6 +18,7 @@ from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.received import ReceivedDocuments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Services:
     search: Callable[[SearchQuery], Found]
     """Blocks; takes a connection from the pool."""
     inbox: Inbox
+    documents: ReceivedDocuments
     log: QueryLog
     metrics: Metrics
     asking: Asking

@@ -49,7 +49,7 @@ def tidy(
 ) -> MaintenanceReport:
     return maintain(
         connection, lake, settings=Maintenance.model_validate(settings), now=now, progress=silent,
-        sources=Sources(raw_stages=("raw_docs",), readable=readable),
+        sources=Sources(raw_stages=("raw_docs",), readable=readable), questions_days=90,
     )  # fmt: skip
 
 

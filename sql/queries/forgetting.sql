@@ -81,6 +81,8 @@ SELECT (SELECT count(*) FROM rag.source_progress
        (SELECT count(*) FROM rag.usage
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
        (SELECT count(*) FROM rag.evaluations WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
+       (SELECT count(*) FROM rag.api_keys WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
+       (SELECT count(*) FROM rag.requests_served WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
        (SELECT count(*) FROM rag.index_changes WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL);
 
 -- name: delete_stored_parts
@@ -110,7 +112,14 @@ DELETE FROM rag.usage WHERE tenant_id = %(tenant)s;
 -- name: delete_evaluations
 DELETE FROM rag.evaluations WHERE tenant_id = %(tenant)s;
 
+-- name: delete_keys
+DELETE FROM rag.api_keys WHERE tenant_id = %(tenant)s;
+
+-- name: delete_requests_served
+DELETE FROM rag.requests_served WHERE tenant_id = %(tenant)s;
+
 -- name: delete_changes
+-- What is cached of a tenant's is dropped by it, too: it is good only as long as the count of these rows is the same.
 DELETE FROM rag.index_changes WHERE tenant_id = %(tenant)s;
 
 -- name: delete_marks_of_tenant
@@ -136,7 +145,7 @@ DELETE FROM rag.source_progress
 WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s);
 
 -- name: vacuum
-VACUUM rag.documents, rag.chunks, rag.links, rag.segments, rag.postings, rag.ingestion_failures;
+VACUUM rag.documents, rag.chunks, rag.links, rag.segments, rag.postings, rag.ingestion_failures, rag.query_log, rag.feedback;
 
 -- name: vacuum_vectors
 VACUUM rag.{vectors};
@@ -150,5 +159,8 @@ UNION SELECT tenant_id, repository FROM rag.source_freshness
 UNION SELECT tenant_id, repository FROM rag.index_sizes
 UNION SELECT tenant_id, repository FROM rag.usage
 UNION SELECT tenant_id, '' FROM rag.evaluations
+UNION SELECT tenant_id, '' FROM rag.api_keys
+UNION SELECT tenant_id, '' FROM rag.requests_served
+UNION SELECT tenant_id, '' FROM rag.query_log
 UNION SELECT tenant_id, '' FROM rag.index_changes WHERE tenant_id IS NOT NULL
 UNION SELECT tenant_id, '' FROM rag.forgotten;

@@ -25,3 +25,8 @@ ON CONFLICT (tenant_id, repository, source) DO UPDATE SET
 SELECT tenant_id, repository, source, last_asked, last_item_seen, complete_until, last_indexed, problem, failures_waiting,
        cost_this_month_usd
 FROM rag.freshness ORDER BY tenant_id, repository, source;
+
+-- name: worst_lags
+SELECT source, extract(epoch FROM %(now)s - min(complete_until))
+FROM rag.source_freshness WHERE complete_until IS NOT NULL
+GROUP BY source;

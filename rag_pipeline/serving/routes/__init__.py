@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import ask, chunk, context, health, search
+from rag_pipeline.serving.routes import ask, chunk, context, documents, feedback, health, metrics, search
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
@@ -13,4 +13,7 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     ask.router,
     context.router,
     chunk.router,
+    documents.router,
+    feedback.router,
+    metrics.router,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_pipeline.errors import ItemError
 from rag_pipeline.forgotten import Forgotten
-from rag_pipeline.model import SourceItem
+from rag_pipeline.model import SourceItem, document_id
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.parse import parse_drop
@@ -53,6 +53,7 @@ def purge_inbox(
             not items and any(word.search(content) or word.search(path.encode()) for word in words)
         ):
             found["rejected" if path.startswith("rejected/") else "accepted"] += 1
+            found["notes"] += purge_notes(inbox, items, remove=remove)
             if remove:
                 inbox.remove(path)
     for file in inbox.waiting(now=now, settle_s=0):
@@ -60,11 +61,24 @@ def purge_inbox(
         items = _items(file.name, content, settings, now)
         if holds_forgotten(content, items, forgotten, settings):
             found["waiting"] += 1
+            found["notes"] += purge_notes(inbox, items, remove=remove)
             left = b"".join(_left(file.name, content, forgotten, settings, now)) if items else b""
             if remove and left:
                 inbox.replace(file.name, left)
             elif remove:
                 inbox.remove(file.name)
+    return found
+
+
+def purge_notes(inbox: Inbox, items: Sequence[SourceItem], *, remove: bool) -> int:
+    """Remove what was noted of these items, which are not named there but by their hashes; how many notes."""
+    found = 0
+    for item in items:
+        subject = document_id(tenant=item.tenant, source_type=item.source_type, source_id=item.source_id).hex
+        for note in inbox.notes(subject):
+            found += 1
+            if remove:
+                inbox.remove_note(subject, note)
     return found
 
 

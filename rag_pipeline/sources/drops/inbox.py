@@ -4,6 +4,7 @@
 inbox/<name>                         waits
 inbox/accepted/<day>/<name>          was taken in on that day
 inbox/rejected/<name>                cannot be taken, beside <name>.reason.txt
+inbox/.notes/<subject>/<note>        what those who drop things remember of them, by the names of empty files
 ```
 
 A file is only ever moved, never changed. Several processes may work on one inbox: who comes second finds the file gone,
@@ -29,6 +30,7 @@ from rag_pipeline.sources.drops.remote_storage import RemoteStorage
 from rag_pipeline.sources.drops.storage import Storage
 
 _ACCEPTED, _REJECTED, _REASON = "accepted", "rejected", ".reason.txt"
+_NOTES = ".notes"
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
 _FORBIDDEN = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_NAME_BYTES = 255
@@ -130,6 +132,18 @@ class Inbox:
         self._storage.remove(path)
         if path.startswith(f"{_REJECTED}/"):
             self._storage.remove(path + _REASON)
+
+    def notes(self, subject: str) -> list[str]:
+        """What was noted of a subject, in order of the notes."""
+        return sorted(file.name for file in self._storage.files(f"{_NOTES}/{_checked(subject)}"))
+
+    def note(self, subject: str, note: str) -> None:
+        """Note something, durably; once is enough."""
+        self._storage.create(f"{_NOTES}/{_checked(subject)}/{_checked(note)}", b"")
+
+    def remove_note(self, subject: str, note: str) -> None:
+        """Take a note back; no error when it is gone."""
+        self._storage.remove(f"{_NOTES}/{_checked(subject)}/{_checked(note)}")
 
     def replace(self, name: str, content: bytes) -> None:
         """Let a file that waits hold something else."""

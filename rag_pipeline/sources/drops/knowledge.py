@@ -6,6 +6,7 @@ Fields are checked here; how a file is cut into records is the business of `pars
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ _KEYS = _FRONT_KEYS | {"content", "content_type"}
 _SOURCE_TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SCOPE = re.compile(r"[a-z][a-z0-9_-]*:\S(.*\S)?")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_MAX_FOLDER_CHARS = 255  # of a file system; the lake makes a tenant's name one folder
+_MAX_FOLDER_CHARS = 255  # of a file system; the lake makes a tenant's or a repository's name one folder
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # How a text may begin; UTF-32 before UTF-16, whose mark is the beginning of the other's. The errors keep every byte.
 _ENCODINGS = (
@@ -79,6 +80,20 @@ def record_item(record: Json, intake: Intake) -> SourceItem:
     kind = _text(record, "content_type", most=200) or "text/markdown"
     metadata = {**_metadata(record, known=_KEYS), "content_type": kind}
     return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
+
+
+def received_item(value: Mapping[str, Json], intake: Intake) -> SourceItem:
+    """The source item of a record that a service received, and wrapped as `{"received_at", "repository", "document"}`.
+
+    What was received last is the newest state, whatever the record says of when it was updated.
+
+    Raises:
+        ItemError: as `record_item`.
+    """
+    received_at = moment_of(value.get("received_at"), "received_at", received_at=intake.received_at, now=intake.now)
+    repository = _folder(value, "repository") or intake.repository
+    intake = dataclasses.replace(intake, received_at=received_at, repository=repository)
+    return dataclasses.replace(record_item(value.get("document"), intake), as_of=received_at)
 
 
 def plain_item(content: bytes, intake: Intake) -> SourceItem:
@@ -125,7 +140,7 @@ def _item(
 ) -> SourceItem:  # fmt: skip
     updated_at = moment_of(values.get("updated_at"), "updated_at", received_at=intake.received_at, now=intake.now)
     return SourceItem(
-        tenant=_tenant(values) or intake.tenant,
+        tenant=_folder(values, "tenant") or intake.tenant,
         source_type=_source_type(values),
         source_id=_identity(values),
         repository=intake.repository,
@@ -154,11 +169,12 @@ def _identity(values: Mapping[str, Json]) -> str:
     return found
 
 
-def _tenant(values: Mapping[str, Json]) -> str | None:
-    tenant = _text(values, "tenant", most=200)
-    if tenant is not None and len(quote(tenant, safe="")) > _MAX_FOLDER_CHARS:
-        raise ItemError("tenant has too many characters that a folder's name cannot hold")
-    return tenant
+def _folder(values: Mapping[str, Json], field: str) -> str | None:
+    """A name that the lake makes a folder."""
+    name = _text(values, field, most=200)
+    if name is not None and len(quote(name, safe="")) > _MAX_FOLDER_CHARS:
+        raise ItemError(f"{field} has too many characters that a folder's name cannot hold")
+    return name
 
 
 def _source_type(values: Mapping[str, Json]) -> str:

@@ -16,7 +16,14 @@ from typing import Any
 from rag_pipeline.errors import ItemError
 from rag_pipeline.model import Json, SourceItem, age_of
 from rag_pipeline.sources.drops.github_events import GITHUB_EVENTS
-from rag_pipeline.sources.drops.knowledge import PLAIN_FILES, Intake, moment_of, plain_item, record_item
+from rag_pipeline.sources.drops.knowledge import (
+    PLAIN_FILES,
+    Intake,
+    moment_of,
+    plain_item,
+    received_item,
+    record_item,
+)
 from rag_pipeline.sources.drops.strict_json import (
     Element,
     Malformed,
@@ -32,6 +39,9 @@ EVENT_NAME = re.compile(r"[a-z0-9_]{1,64}")
 """Of a GitHub event, new ones included."""
 DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{1,100}")
 """Of a GitHub delivery (a UUID)."""
+
+RECEIVED_KEYS = frozenset({"received_at", "repository", "document"})
+"""Of the object that a record is wrapped in when a service received it."""
 
 _NAMED = re.compile(r"([a-z0-9_]+)\.([A-Za-z0-9-]{1,100})\.(?:json|JSON)")
 _LINES = (".ndjson", ".jsonl")
@@ -134,6 +144,8 @@ def _parse_json(content: bytes, intake: Intake, *, is_fresh: bool) -> Parsed | N
     value = checked(element.value)
     if not isinstance(value, Mapping):
         raise ItemError("must be a JSON object, an array of objects, or one object a line")
+    if value.keys() == RECEIVED_KEYS:
+        return Parsed(items=[received_item(value, intake)])
     delivery = _delivery(value, intake)
     return Parsed(delivery=delivery) if delivery else Parsed(items=[record_item(value, intake)])
 

@@ -23,7 +23,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem, age_of
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Repository, Settings
-from rag_pipeline.sources.drops.forgotten_drops import holds_forgotten
+from rag_pipeline.sources.drops.forgotten_drops import holds_forgotten, purge_notes
 from rag_pipeline.sources.drops.inbox import DropFile, Inbox
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
 from rag_pipeline.sources.drops.routing import changes_files, with_files_of, with_threads_of
@@ -136,6 +136,7 @@ class _Intake:
                 self._inbox.reject_part(file.name, bad.content, reason=bad.reason)
                 self._report.rejected.append((f"{file.name}:{bad.line}", bad.reason))
             if file.name in self._not_kept:
+                purge_notes(self._inbox, parsed.items, remove=True)
                 self._inbox.remove(file.name)
             else:
                 self._inbox.accept(file.name, day=self._now.date(), seen=file)
