@@ -54,8 +54,8 @@ class _Entry(Generic[V]):
 class Cache(Generic[V]):
     """The last values by their keys; safe to share between threads.
 
-    `most` of them (0: none), for `ttl_s` seconds of `monotonic` at most, and no more than `most_chars` together, as `size`
-    counts them. `looked` is told of each look whether something was there.
+    `most` of them (0: none), for `ttl_s` seconds of `monotonic` at most, and of no more than `most_chars` together, as
+    `size` counts them. `looked` is told of each look whether something was there.
     """
 
     def __init__(

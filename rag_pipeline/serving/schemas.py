@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from rag_pipeline.model import Answer, AnswerStatus, CitedSource, Markup, SearchHit
 from rag_pipeline.retrieval.context import LEAST_BUDGET_TOKENS, Reason
@@ -36,7 +36,7 @@ def _written_as_a_day(value: object) -> object:
     return value
 
 
-Day = Annotated[date, BeforeValidator(_written_as_a_day)]
+Day = Annotated[date, BeforeValidator(_written_as_a_day), Field(strict=False)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=1_000), Storable]
 Turn = Annotated[str, StringConstraints(min_length=1, max_length=20_000), Storable]
 Said = Annotated[str, StringConstraints(max_length=4_000), Storable]
@@ -95,7 +95,13 @@ class SearchParameters(Filters):
         )  # fmt: skip
 
 
-class BodyFilters(Filters):
+class Body(Strict):
+    """JSON, where a number is no text and a text no number."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class BodyFilters(Filters, Body):
     """Where to look, in a body."""
 
     labels: list[Name] = Field(default=[], max_length=50, description="All of them.")
@@ -105,7 +111,7 @@ class BodyFilters(Filters):
     )  # fmt: skip
 
 
-class TurnBody(Strict):
+class TurnBody(Body):
     """One turn of the conversation so far."""
 
     role: Literal["user", "assistant"]
@@ -132,7 +138,7 @@ class ContextBody(BodyFilters):
     min_score: Score | None = Field(default=None, description="Hits with a lower score are left out.")
 
 
-class ChunkBody(Strict):
+class ChunkBody(Body):
     """What `POST /v1/chunk` takes."""
 
     text: Annotated[str, StringConstraints(max_length=MOST_TEXT_CHARS), Storable] = Field(
