@@ -131,6 +131,8 @@ def test_options_that_do_not_go_together_are_refused(used, dataset):
     assert "leave out --tenant" in used.fails("eval", "--dataset", str(dataset), "--tenant", "acme")
     assert "--limit is for --dataset" in used.fails("eval", "--limit", "3")
     assert "--mine writes labels" in used.fails("eval", "--mine", "x.jsonl", "--dataset", str(dataset))
+    assert "give one of them alone" in used.fails("eval", "--mine", "x.jsonl", "--mine-feedback", "y.jsonl")
+    assert "nobody called a hit helpful" in used.fails("eval", "--mine-feedback", "y.jsonl")
 
 
 def test_labels_are_mined_written_put_right_and_asked(used, tmp_path):

@@ -18,11 +18,13 @@ from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
+from rag_pipeline.cli.keys import keys
 from rag_pipeline.cli.maintenance import maintain
 from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.queries import queries
 from rag_pipeline.cli.report_command import report
+from rag_pipeline.cli.serve import serve
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -41,6 +43,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(alerts, short_help="Send a test of alerts.")
+app.add_typer(keys, short_help="Make, show and revoke keys of the HTTP service.")
 app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 
@@ -229,6 +232,9 @@ def reconcile(
     require_all_compared(rows)
 
 
+app.command(short_help="Answer over HTTP.")(serve)
+
+
 @app.command(short_help="Receive GitHub's webhooks.")
 def webhooks(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -320,7 +326,7 @@ def evaluate(
     from rag_pipeline.cli.evaluation import measure_dataset, measure_index, print_measured, write_mined
 
     if (mine or mine_feedback) and (dataset or as_json or (mine and mine_feedback)):
-        raise ConfigError("--mine and --mine-feedback write labels and evaluate nothing: give one of them alone")
+        raise ConfigError("--mine writes labels and evaluates nothing, as --mine-feedback does: give one of them alone")
     if dataset and tenant:
         raise ConfigError("--dataset is evaluated in a space of its own: leave out --tenant")
     if limit and not dataset:

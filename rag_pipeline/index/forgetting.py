@@ -36,8 +36,7 @@ _MEMORIES: Final = (
     "api_keys", "requests_served", "index_changes",
 )  # fmt: skip
 _OF_TENANTS: Final = (
-    "delete_usage", "delete_evaluations", "delete_marks_of_tenant", "delete_keys", "delete_requests_served",
-    "delete_changes",
+    "delete_usage", "delete_evaluations", "delete_keys", "delete_served", "delete_changes", "delete_marks_of_tenant",
 )  # fmt: skip
 
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import time
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
-from rag_pipeline.answering.answerer import Answerer
+import psycopg
+
 from rag_pipeline.answering.language_model import LanguageModel
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
+from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.pool import Pool
-from rag_pipeline.retrieval.rerank import make_reranker
-from rag_pipeline.serving.asking import Asking
-from rag_pipeline.serving.caches import Caches
-from rag_pipeline.serving.embedders import QuestionEmbedders, QuestionVectors
+from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
+from rag_pipeline.serving.questions import questions_of
+from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.record import make_query_log
-from rag_pipeline.serving.searching import Searching
 from rag_pipeline.serving.services import Services
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
-from rag_pipeline.settings.serving import Serving
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.received import ReceivedDocuments
 
-_SPARE_CONNECTIONS = 2  # for what must not wait behind searches: health, counts
+_log = logging.getLogger(__name__)
+_SPARE = 2  # threads and connections for what must not wait behind searches
+_SPARE_WAITING = 50
 
 
 @contextmanager
@@ -48,47 +49,39 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE_CONNECTIONS)
+        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
         closing.callback(pool.close)
         metrics = Metrics()
         log = make_query_log(settings, pool.connection, metrics)
         closing.callback(log.close)
-        reranker = make_reranker(settings.rerank, environ=environ)
-        if reranker is not None:
-            closing.callback(reranker.close)
-        caches = Caches(
-            most=serving.answer_cache, ttl_s=serving.answer_cache_s, monotonic=time.monotonic,
-            looked=lambda cache, hit: metrics.cached(cache, hit=hit),
-        )  # fmt: skip
-        embedders = QuestionEmbedders(
-            settings.embedding, environ=environ, make=make, concurrent=serving.max_concurrent,
-            patience_s=serving.embedding_timeout_s, monotonic=time.monotonic,
-            vectors=QuestionVectors(
-                most=serving.embedding_cache, looked=lambda hit: metrics.cached("embedding", hit=hit)
-            ),
-        )  # fmt: skip
-        closing.callback(embedders.close)
-        search = Searching(
-            settings, pool=pool, embedders=embedders, reranker=reranker, caches=caches, observer=metrics,
-            waited=lambda seconds: metrics.took("database", seconds),
-        )  # fmt: skip
-        answerer = Answerer(search=search, model=model, settings=settings.answering)
+        quotas = Quotas(pool, most=serving.requests_per_month)
+        closing.callback(_flush, quotas)
+        questions = closing.enter_context(
+            questions_of(settings, environ, pool=pool, metrics=metrics, make=make, model=model)
+        )
         # Before what they work with is closed, the workers end.
-        workers, writers = _workers(serving), _workers(serving)
+        workers = Workers(
+            max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
+        )
         closing.callback(workers.close)
-        closing.callback(writers.close)
         metrics.watch("requests_waiting", lambda: workers.busy)
         inbox = Inbox(settings.inbox_url)
+        spare = Workers(
+            max_concurrent=_SPARE, max_waiting=_SPARE_WAITING, timeout_s=serving.request_timeout_s
+        )  # fmt: skip
+        closing.callback(spare.close)
         yield Services(
-            settings=settings, environ=environ, clock=clock, workers=workers, pool=pool,
-            gate=Gate(settings, is_local=is_local), search=search, inbox=inbox, log=log,
+            settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
+            gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
+            conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
+            search=questions.search, asking=questions.asking, writers=questions.writers, embedders=questions.embedders,
+            caches=questions.caches, inbox=inbox, log=log, metrics=metrics,
             documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
-            metrics=metrics, asking=Asking(settings, pool=pool, answerer=answerer, caches=caches), writers=writers,
-            embedders=embedders, caches=caches,
         )  # fmt: skip
 
 
-def _workers(serving: Serving) -> Workers:
-    return Workers(
-        max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
-    )
+def _flush(quotas: Quotas) -> None:
+    try:
+        quotas.flush()
+    except (DatabaseUnavailable, psycopg.Error):
+        _log.warning("the requests of the last seconds could not be counted: the database does not answer")

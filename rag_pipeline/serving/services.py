@@ -13,8 +13,10 @@ from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
 from rag_pipeline.serving.embedders import QuestionEmbedders
+from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
+from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
@@ -29,8 +31,12 @@ class Services:
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
     workers: Workers
+    spare: Workers
+    """For what must not wait behind searches: health, and what is written now and then."""
     pool: Pool
     gate: Gate
+    quotas: Quotas
+    conditions: Conditions
     search: Callable[[SearchQuery], Found]
     """Blocks; takes a connection from the pool."""
     inbox: Inbox

@@ -115,7 +115,7 @@ DELETE FROM rag.evaluations WHERE tenant_id = %(tenant)s;
 -- name: delete_keys
 DELETE FROM rag.api_keys WHERE tenant_id = %(tenant)s;
 
--- name: delete_requests_served
+-- name: delete_served
 DELETE FROM rag.requests_served WHERE tenant_id = %(tenant)s;
 
 -- name: delete_changes

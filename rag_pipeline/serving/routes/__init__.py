@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import ask, chunk, context, documents, feedback, health, metrics, search
+from rag_pipeline.serving.routes import ask, chunk, context, documents, feedback, health, metrics, search, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
@@ -16,4 +16,5 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     documents.router,
     feedback.router,
     metrics.router,
-)  # fmt: skip
+    webhooks.router,
+)

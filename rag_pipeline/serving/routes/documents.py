@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
+from rag_pipeline.documents.kinds import kind_of
+from rag_pipeline.documents.notebook import extract_notebook
 from rag_pipeline.errors import ItemError
 from rag_pipeline.model import Json
 from rag_pipeline.serving.caller import Caller
@@ -129,6 +131,8 @@ def _require_own(services: Services, source_type: str, repository: str, caller: 
 def _put(services: Services, record: Mapping[str, Json], *, repository: str) -> Dropped:
     try:
         item = services.documents.understood(record, repository=repository)
+        if kind_of(item) == "notebook":
+            extract_notebook(item.content.decode(), path=item.source_id)  # all else can be cleaned, whatever it holds
     except ItemError as error:
         raise refusal(422, f"the document cannot be taken: {error}") from None
     if services.settings.forgotten(services.clock()).covers(item):

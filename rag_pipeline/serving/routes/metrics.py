@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from rag_pipeline.index.freshness import worst_lags
 from rag_pipeline.serving.depends import ServicesOf
+from rag_pipeline.serving.errors import documented
 from rag_pipeline.serving.services import Services
 
 router = APIRouter(tags=["metrics"])
@@ -20,14 +21,14 @@ _TEXT: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.get("/metrics", response_class=Response, responses=_TEXT)
+@router.get("/metrics", response_class=Response, responses=_TEXT | documented(500, only=(400,)))
 async def figures(request: Request, services: ServicesOf) -> Response:
     """Figures of this process since it started, and how far the index is behind; no tenant, question or key is in it.
 
     Answers, without what it would have to ask the database for, when the database does not.
     """
     try:
-        lag_s = await services.workers.run(lambda: _lags(services), timeout_s=_PATIENCE_S)
+        lag_s = await services.spare.run(lambda: _lags(services), timeout_s=_PATIENCE_S)
     except Exception as error:
         # Whatever it is: the figures are wanted most of all when something is wrong.
         _log.info("how far the index is behind is not known: %s", error)
