@@ -36,8 +36,8 @@ def _credentials(
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
     header: Annotated[str | None, Security(_HEADER)],
 ) -> Credentials:
-    del bearer  # for the documentation; what is sent and is no Bearer token must not count as nothing
-    key = header
+    del bearer, header  # for the documentation; to them, what is empty or no Bearer token is nothing
+    key = request.headers.get("x-api-key")
     if key is None and "authorization" in request.headers:
         scheme, _, token = request.headers["authorization"].partition(" ")
         key = token.strip() if scheme.lower() == "bearer" else ""

@@ -131,7 +131,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     if answer is None:
         raise error
     if answer.status_code == 503 and not isinstance(error, HTTPException):
-        _log.warning("%s %s is unavailable: %s", request.method, request.url.path, error)
+        route = getattr(request.scope.get("route"), "path", "")
+        _log.warning("%s %s is unavailable: %s", request.method, route, error)
     return answer
 
 

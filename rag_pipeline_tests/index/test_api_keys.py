@@ -54,7 +54,8 @@ def test_a_text_that_is_no_key_opens_nothing(connection: Connection) -> None:
     wrong_end = "A" if text[-1] != "A" else "B"
     damaged = (
         text[:-1] + wrong_end, text + "A", text[:-1], text.upper(), " " + text, text + "\n", "", "rag__", text[4:],
-        f"rag_0{key_id}_{secret}", f"rag_000000000000_{secret}", f"rag_{key_id}_", "\0", "é" * 60, "\ud800", "' OR 1=1 --",
+        f"rag_0{key_id}_{secret}", f"rag_000000000000_{secret}", f"rag_{key_id}_", "\0", "é" * 60, "\ud800",
+        "' OR 1=1 --",
     )  # fmt: skip
     assert [other for other in damaged if key_of(connection, other, now=NOW)] == []
     assert key_of(connection, text, now=NOW)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
@@ -24,6 +24,7 @@ MAY, JUNE = date(2024, 5, 1), date(2024, 6, 1)
 IN_MAY, IN_JUNE = datetime(2024, 5, 31, 23, 59, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
 
 
+@settings(max_examples=50)
 @given(quarters=st.lists(st.integers(0, 160), max_size=40), per_minute=st.integers(1, 6))
 def test_no_minute_ever_holds_more_than_its_limit_and_nothing_less_is_refused(
     quarters: list[int], per_minute: int
