@@ -24,6 +24,7 @@ _SPACE: Final = re.compile(r"\s*")
 _PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?<![`<\[\]!\\])|!(?!\[))+")
 _TAG: Final = re.compile(r"</?[A-Za-z][\w-]*")
 _AUTOLINK: Final = re.compile(r"<(https?://[^\s<>]*)>", re.IGNORECASE)
+_DEFINES: Final = re.compile(r"(?:^|\n)[ >]*\[[^\n\]]*\]\Z")
 _IN_CODE: Final = re.compile(r"\[([^\[\]]{1,120})\]")
 _MOST_LINK_TEXT: Final = 300
 _MOST_ADDRESS: Final = 2_000
@@ -93,7 +94,11 @@ class Cleaner:
         last = before[-1:] or self._shown[-1:]
         if not as_it_is:
             word = "" if before else self._shown.split()[-1] if self._shown[-1:].strip() else ""
-            if _joins(last, text[0]) or self._links.only_known(word + text) != word + text:
+            if (
+                _joins(last, text[0])
+                or (text[0] == ":" and _DEFINES.search(self._shown + before))
+                or self._links.only_known(word + text) != word + text
+            ):
                 before += " "
             if text == "]" and is_named_mark((self._shown + before).rpartition("[")[2]):
                 text = ")"
@@ -253,7 +258,7 @@ _WAIT: Final[Token] = (-1, "", False)
 def _joins(last: str, first: str) -> bool:
     """Whether two characters beside each other would begin a link, a picture or a tag."""
     return (
-        (last == "]" and first in "([:")
+        (last == "]" and first in "([")
         or (last == "!" and first == "[")
         or (last == "<" and (first.isalpha() or first in "/!?"))
     )

@@ -10,8 +10,13 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from rag_pipeline.retrieval.fencing import one_line
+
 REMOVED: Final = "(link removed)"
-_URL: Final = re.compile(r"(?:https?|ftp|wss?|file)://[^\s<>\"'`|\\^{}\[\]]*|\bwww\.[^\s<>\"'`|\\^{}\[\]]*", re.IGNORECASE)
+_URL: Final = re.compile(
+    r"(?:https?|ftp|wss?|file)://[^\s<>\"'`|\\^{}\[\]]*|\bwww\.[^\s<>\"'`|\\^{}\[\]]*", re.IGNORECASE
+)
+_MARKUP: Final = re.compile(r"[\[\]<>|*【】［］]|(?<!\w)_|_(?!\w)|!(?=\s*[\[(])|(?<=[\])])\s*\(|//")
 _AFTER: Final = ".,;:!?*_~…"
 FETCHING_TAG: Final = re.compile(
     r"</?(?:a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|"
@@ -38,6 +43,12 @@ class Links:
     def _replaced(self, match: re.Match[str]) -> str:
         url, rest = _trimmed(match[0])
         return match[0] if self.allows(url) or self.allows(f"https://{url}") else f"{REMOVED}{rest}"
+
+
+def plain(text: str, *, max_chars: int) -> str:
+    """A title or a question of anybody inside our own sentence: one line, no mark, no link, no picture, no tag."""
+    line = _URL.sub(" ", one_line(text, max_chars=2 * max_chars))
+    return one_line(" ".join(_MARKUP.sub(" ", line).split()), max_chars=max_chars)
 
 
 def _urls(text: str) -> list[str]:

@@ -32,8 +32,8 @@ _REFERS: Final = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON: Final = re.compile(
-    r"^\s*(?:and|but|or|so|also|what about|how about|why not|why|then|ok|okay|und|aber|oder|was ist mit|wie wäre|et|mais|"
-    r"ou|y|pero|e|ma)\b",
+    r"^\s*(?:and|but|or|so|also|what about|how about|why|then|ok|okay|und|aber|oder|was ist mit|wie wäre|et|mais|ou|y|"
+    r"pero|e|ma)\b",
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W_][\w./:+#-]*[\w+#]|\w")

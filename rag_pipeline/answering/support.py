@@ -15,12 +15,19 @@ from typing import Final
 from rag_pipeline.answering.citations import renumbered
 from rag_pipeline.answering.claims import Claim, claims_of
 from rag_pipeline.answering.terms import (
-    Rarity, content_terms, identifiers, is_negated, language_of, numbers, rarities, sentences,
+    Rarity,
+    content_terms,
+    identifiers,
+    is_negated,
+    language_of,
+    numbers,
+    rarities,
+    sentences,
 )  # fmt: skip
 from rag_pipeline.lexical.analyzer import terms_of
 from rag_pipeline.model import SearchHit
 
-BORNE_OUT: Final = 0.3
+BORNE_OUT: Final = 0.35
 """From here on a source bears a sentence out; docs/answering.md has the figures."""
 UNTOLD: Final = 0.5
 """Of a sentence that has no words to compare, or is in another language than its source."""
@@ -92,7 +99,7 @@ def checked(text: str, cited: Sequence[SearchHit], *, found: Sequence[SearchHit]
         sources=[cited[n - 1] for n in numbers_kept],
         supports=[fmean(scores[n] for _, scores in kept if n in scores) for n in numbers_kept],
         claims=[" ".join(claim.text for claim, scores in kept if n in scores) for n in numbers_kept],
-        support=_of_all(scored, texts, rarity=rarity),
+        support=_of_all(kept, [source_text(hit) for hit in found], rarity=rarity),
     )
 
 
@@ -107,18 +114,13 @@ def _with_code_cited(claims: Sequence[Claim]) -> list[Claim]:
     return found
 
 
-def _of_all(
-    scored: Sequence[tuple[Claim, Mapping[int, float]]], texts: Sequence[str], *, rarity: Rarity
-) -> float:  # fmt: skip
+def _of_all(claims: Sequence[tuple[Claim, Mapping[int, float]]], found: Sequence[str], *, rarity: Rarity) -> float:
     """The mean over the claims, each by how much it says."""
     total = weight = 0.0
-    for claim, scores in scored:
+    for claim, scores in claims:
         says = float(len(content_terms(claim.text)) or 1)
-        if scores:
-            value = max(scores.values())
-        else:
-            value = _UNCITED * max((support(claim.text, text, rarity=rarity) for text in texts), default=0.0)
-        total += says * value
+        borne_out = [_UNCITED * support(claim.text, text, rarity=rarity) for text in found] if not scores else []
+        total += says * max([*scores.values(), *borne_out], default=0.0)
         weight += says
     return total / weight if weight else 0.0
 

@@ -25,7 +25,7 @@ config = typer.Typer(
 def check(
     file: Annotated[Path | None, typer.Argument(help="By default the file that other commands would read.")] = None,
     online: Annotated[
-        bool, typer.Option("--online", help="Also ask repositories, the database and the embedding service.")
+        bool, typer.Option("--online", help="Also ask repositories, the database and the models.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

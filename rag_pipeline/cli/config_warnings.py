@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pathspec
 
+from rag_pipeline.cli.answering_warnings import answering_warnings
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.settings.complaints import Complaint, Place
@@ -28,6 +29,7 @@ def warnings_of(settings: Settings, *, environ: Mapping[str, str], online: bool)
         *_models(settings),
         *_files(settings),
         *_budgets(settings),
+        *answering_warnings(settings, environ, online=online),
     ]
     for number, repository in enumerate(settings.repositories):
         found += _repository(repository, number, environ=environ, online=online)

@@ -15,9 +15,9 @@ import numpy as np
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Vectors
 from rag_pipeline.embedding.openai_service import EmbeddingService, ServedVectors
 from rag_pipeline.embedding.pool import BusyClock, run_ahead
-from rag_pipeline.embedding.retry import LONGEST_RETRY_AFTER_S, retrying
 from rag_pipeline.embedding.tokens import encodable, encoding_counter, encoding_name, load_encoding
 from rag_pipeline.errors import ConfigError, DimensionMismatch, ItemError, TransientError
+from rag_pipeline.remote.retry import LONGEST_RETRY_AFTER_S, retrying
 from rag_pipeline.settings import Embedding
 
 BLANK = "."

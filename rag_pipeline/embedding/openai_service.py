@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding.embedder import Vectors
-from rag_pipeline.embedding.retry import retry_after_s
-from rag_pipeline.errors import ConfigError, ItemError, PermanentError, RagPipelineError, TransientError
+from rag_pipeline.errors import ConfigError, ItemError, RagPipelineError, TransientError
+from rag_pipeline.remote.refusals import REFUSED_INPUT, Service, refusal, without_key
 
 if TYPE_CHECKING:
     import openai
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rag_pipeline.settings import Embedding
 
 OPENAI_URL = "https://api.openai.com/v1"
-_TRANSIENT = frozenset({408, 409, 425, 429})
-_REFUSED_INPUT = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,9 @@ class EmbeddingService:
         """Check what the library passes on unchecked: any JSON, and even a web page, reaches this point."""
         data = getattr(response, "data", None)
         if not isinstance(data, list):
-            raise TransientError(f"{self.url} answered with something else than embeddings: {_short(response)}")
+            raise TransientError(
+                f"{self.url} answered with something else than embeddings: {without_key(response, self._key)}"
+            )
         if len(data) != count:
             raise TransientError(f"{self.url} returned {len(data)} vectors for {count} texts")
         try:
@@ -107,27 +107,20 @@ class EmbeddingService:
         return ServedVectors(vectors=vectors, usable=usable, tokens=charged if isinstance(charged, int) else None)
 
     def _meaning(self, error: openai.APIStatusError) -> RagPipelineError:
-        """The error that a status code stands for."""
-        status, model, key_name = error.status_code, self._settings.model, self._settings.api_key_env
-        reason = self._reason(error)
-        where = f"{self.url} answered {status} for model {model!r}: {reason}"
-        if status == 429 and "insufficient_quota" in (error.code, error.type):
-            return PermanentError(f"{where}: the quota is spent: add credit or raise the limit, then run again")
-        if status in _TRANSIENT or status >= 500:
-            return TransientError(where, retry_after_s=retry_after_s(error.response.headers, now=self._now()))
-        if status in _REFUSED_INPUT:
-            return ItemError(reason)
-        if status in (401, 403):
-            return ConfigError(f"{where}: check the key in the environment variable {key_name}")
-        if status == 404:
-            return ConfigError(f"{where}: check embedding.model and embedding.base_url")
-        return PermanentError(where)
-
-    def _reason(self, error: openai.APIStatusError) -> str:
+        """The error that a status code stands for; of refused input, only what was said of it."""
         message = error.body.get("message") if isinstance(error.body, dict) else error.body
-        text = _short(message or error.message)
         # Some servers repeat the key they refuse; it must not reach a log or the table of failures.
-        return text.replace(self._key, "***") if len(self._key) >= 8 else text
+        said = without_key(message or error.message, self._key)
+        if error.status_code in REFUSED_INPUT:
+            return ItemError(said)
+        service = Service(
+            url=self.url, model=self._settings.model, section="embedding", key_variable=self._settings.api_key_env,
+            when_refused="",
+        )  # fmt: skip
+        return refusal(
+            error.status_code, said, service=service, headers=error.response.headers, now=self._now(),
+            code=f"{error.code} {error.type}",
+        )  # fmt: skip
 
 
 def _api_key(settings: Embedding, environ: Mapping[str, str]) -> str:
@@ -173,8 +166,3 @@ def _vector(embedding: object) -> Vectors:
     if vector.ndim != 1 or not len(vector):
         raise ValueError(f"an embedding has the shape {vector.shape}")
     return vector
-
-
-def _short(value: object) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= 300 else f"{text[:300]}…"

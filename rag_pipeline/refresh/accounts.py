@@ -10,7 +10,7 @@ from rag_pipeline.embedding import Spending
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.usage import RunLedger
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.settings import Budget, Embedding, price_of
+from rag_pipeline.settings import Budget, Embedding, Price, price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Account:
 
     run_id: str
     budget: Budget
-    prices: Mapping[str, float]
+    prices: Mapping[str, Price]
     clock: Callable[[], datetime]
 
     def spending(

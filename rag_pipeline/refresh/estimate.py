@@ -22,7 +22,7 @@ from rag_pipeline.progress import Progress
 from rag_pipeline.refresh.needs import SERVING, Need, counting_of, needs_of
 from rag_pipeline.refresh.rehearsal import rehearse
 from rag_pipeline.refresh.spaces import Models
-from rag_pipeline.settings import Settings, usd
+from rag_pipeline.settings import Settings, embedding_prices, usd
 from rag_pipeline.sources.github.outlook import Outlook, outlook
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds.protocol import Outside
@@ -221,7 +221,9 @@ def _add_budgets(
     outlooks: Sequence[Outlook], connection: Connection, *, now: datetime,
 ) -> None:  # fmt: skip
     serving = needs[0]
-    others = {model: price for model, price in settings.prices.items() if model != serving.settings.model}
+    others = {
+        model: price for model, price in embedding_prices(settings.prices).items() if model != serving.settings.model
+    }
     for model, price in others.items():
         tokens = serving.elsewhere.get(counting_of(model), 0)
         found.others.append(OtherCost(model=model, tokens=tokens, price=price, usd=usd(tokens, price)))

@@ -22,7 +22,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh.rehearsal import Rehearsal
 from rag_pipeline.refresh.spaces import Models, known_space, serving_space
-from rag_pipeline.settings import Embedding, price_of
+from rag_pipeline.settings import Embedding, Price, embedding_prices, price_of
 
 SERVING = "answers questions"
 BUILDING = "is being built"
@@ -101,7 +101,7 @@ class Need:
             self.elsewhere[version] = self.elsewhere.get(version, 0) + sum(count(missing))
 
 
-def needs_of(connection: Connection, models: Models, *, prices: Mapping[str, float]) -> list[Need]:
+def needs_of(connection: Connection, models: Models, *, prices: Mapping[str, Price]) -> list[Need]:
     """One for each model that a run feeds, the one that documents wait for first; close their embedders.
 
     Raises:
@@ -138,8 +138,8 @@ def counting_of(model: str) -> str:
     return counting_version(_named(model))
 
 
-def _counters(prices: Mapping[str, float]) -> dict[str, TokenCounter]:
-    return {counting_of(model): token_counter(_named(model)) for model in prices}
+def _counters(prices: Mapping[str, Price]) -> dict[str, TokenCounter]:
+    return {counting_of(model): token_counter(_named(model)) for model in embedding_prices(prices)}
 
 
 def _named(model: str) -> Embedding:

@@ -11,7 +11,7 @@ from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.load import CONFIG_NAME, load_settings, repository_name, resolve_source
 from rag_pipeline.settings.model import Settings, fingerprint
-from rag_pipeline.settings.prices import DEFAULT_PRICES, price_of, usd
+from rag_pipeline.settings.prices import DEFAULT_PRICES, Price, TokenPrices, cost_of, embedding_prices, price_of, usd
 from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.report import Report
 from rag_pipeline.settings.rerank import Rerank
@@ -48,6 +48,7 @@ __all__ = [
     "GitHub",
     "GitLimits",
     "Limits",
+    "Price",
     "Quality",
     "Redaction",
     "Report",
@@ -59,7 +60,10 @@ __all__ = [
     "Serving",
     "Settings",
     "Threads",
+    "TokenPrices",
     "Webhooks",
+    "cost_of",
+    "embedding_prices",
     "fingerprint",
     "load_settings",
     "price_of",

@@ -27,13 +27,15 @@ class Answering(Section):
     """For one answer, retries included; until its first word when it is streamed."""
     max_retries: int = Field(default=2, ge=0)
     """After transient failures, while nothing has been shown yet."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """None: the model's own; models that reason refuse one."""
     max_answer_tokens: int = Field(default=800, ge=50)
     context_tokens: int = Field(default=2_000, ge=100, le=100_000)
     """So much of what was found is shown to the model."""
     k: int = Field(default=8, ge=1, le=200)
     """So many hits are looked at."""
-    min_evidence: float = Field(default=0.0, ge=0, le=1)
-    """Below this confidence in what was found, the answer is that nothing is known."""
+    min_evidence: float = Field(default=0.35, ge=0, le=1)
+    """Below this confidence in what was found, the answer is that nothing is known (docs/answering.md)."""
     follow_ups: int = Field(default=3, ge=0, le=10)
     """So many further questions are suggested at most."""
     history_turns: int = Field(default=6, ge=0, le=50)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -19,7 +19,7 @@ from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
 from rag_pipeline.settings.maintenance import Maintenance
 from rag_pipeline.settings.pools import Pools
-from rag_pipeline.settings.prices import DEFAULT_PRICES
+from rag_pipeline.settings.prices import DEFAULT_PRICES, Price
 from rag_pipeline.settings.quality import Quality
 from rag_pipeline.settings.quarantine import Quarantine
 from rag_pipeline.settings.report import Report
@@ -62,8 +62,9 @@ class Settings(Section):
     documents: Documents = Documents()
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()
-    prices: Mapping[str, Annotated[float, Field(ge=0)]] = DEFAULT_PRICES
-    """Of models, in USD per million tokens; what the file says is added to the table that is built in."""
+    prices: Mapping[str, Price] = DEFAULT_PRICES
+    """Of models, in USD per million tokens: a number, or `{input = …, output = …}` for a language model; what the file
+    says is added to the table that is built in."""
     budget: Budget = Budget()
     retrieval: Retrieval = Retrieval()
     rerank: Rerank = Rerank()
@@ -89,7 +90,7 @@ class Settings(Section):
 
     @field_validator("prices")
     @classmethod
-    def _known_prices_stay(cls, prices: Mapping[str, float]) -> Mapping[str, float]:
+    def _known_prices_stay(cls, prices: Mapping[str, Price]) -> Mapping[str, Price]:
         return {**DEFAULT_PRICES, **prices}
 
     @model_validator(mode="after")

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rag_pipeline.embedding.pool import BusyClock, run_ahead
-from rag_pipeline.embedding.retry import backoff_s, retrying
 from rag_pipeline.errors import PermanentError, TransientError
+from rag_pipeline.remote.retry import backoff_s, retrying
 
 
 @pytest.fixture

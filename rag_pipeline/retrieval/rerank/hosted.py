@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.errors import ConfigError, PermanentError, TransientError
 from rag_pipeline.model import SearchHit
+from rag_pipeline.remote.refusals import refusal, without_key
 from rag_pipeline.retrieval.rerank.reranker import passage_of
-from rag_pipeline.retrieval.rerank.service import api_key, patiently, refusal, required_model, without_key
+from rag_pipeline.retrieval.rerank.service import api_key, patiently, required_model, service_of
 from rag_pipeline.settings import Rerank
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class HostedReranker:
         if response.status_code != 200:
             raise refusal(
                 response.status_code, self._said(response),
-                url=self._url, settings=self._settings, headers=response.headers, now=self._now(),
+                service=service_of(self._settings, url=self._url), headers=response.headers, now=self._now(),
             )  # fmt: skip
         return self._read(response, count=count)
 

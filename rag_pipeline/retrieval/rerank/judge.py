@@ -16,9 +16,10 @@ from typing import Final
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.model import SearchHit
+from rag_pipeline.remote.refusals import refusal, without_key
 from rag_pipeline.retrieval.fencing import fenced
 from rag_pipeline.retrieval.rerank.reranker import passage_of
-from rag_pipeline.retrieval.rerank.service import api_key, patiently, refusal, required_model, without_key
+from rag_pipeline.retrieval.rerank.service import api_key, patiently, required_model, service_of
 from rag_pipeline.settings import Rerank
 
 _OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -94,7 +95,7 @@ class LanguageModelJudge:
             reason = without_key(f"{message or error.message} {error.code or ''}", self._key)
             raise refusal(
                 error.status_code, reason,
-                url=self._url, settings=self._settings, headers=error.response.headers, now=self._now(),
+                service=service_of(self._settings, url=self._url), headers=error.response.headers, now=self._now(),
             ) from error  # fmt: skip
         except openai.APITimeoutError as error:
             raise TransientError(f"{self._url} did not answer within {timeout_s:.3g} s") from error

@@ -1,4 +1,4 @@
-"""What the rerankers behind a network have in common: a key, what refusals mean, and how long they are waited for."""
+"""What the rerankers behind a network have in common: a key, a name for messages, and how long they are waited for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from rag_pipeline.embedding.retry import retry_after_s, retrying
-from rag_pipeline.errors import ConfigError, ItemError, PermanentError, RagPipelineError, TransientError
+from rag_pipeline.errors import ConfigError, TransientError
+from rag_pipeline.remote.refusals import Service
+from rag_pipeline.remote.retry import retrying
 from rag_pipeline.settings import Rerank
 
 R = TypeVar("R")
-
-_TRANSIENT: Final = frozenset({408, 409, 425, 429})
-_REFUSED_INPUT: Final = frozenset({400, 413, 422})
-_SHORTEST_SECRET: Final = 8
 
 
 def key_variable(settings: Rerank) -> str:
@@ -52,22 +48,12 @@ def required_model(settings: Rerank) -> str:
     return settings.model
 
 
-def refusal(
-    status: int, reason: str, *, url: str, settings: Rerank, headers: Mapping[str, str], now: datetime
-) -> RagPipelineError:
-    """The error that a status code of a service stands for; `reason` is what it said, shortened and without the key."""
-    where = f"{url} answered {status} for model {settings.model!r}: {reason}"
-    if status == 429 and "insufficient_quota" in reason:
-        return PermanentError(f"{where}: the quota is spent: add credit or raise the limit")
-    if status in _TRANSIENT or status >= 500:
-        return TransientError(where, retry_after_s=retry_after_s(headers, now=now))
-    if status in _REFUSED_INPUT:
-        return ItemError(f"{where}: if the passages are too long or too many, lower rerank.top_n")
-    if status in (401, 403):
-        return ConfigError(f"{where}: check the key in the environment variable {key_variable(settings)}")
-    if status == 404:
-        return ConfigError(f"{where}: check rerank.model and rerank.base_url")
-    return PermanentError(where)
+def service_of(settings: Rerank, *, url: str) -> Service:
+    """Whom messages are about."""
+    return Service(
+        url=url, model=settings.model, section="rerank", key_variable=key_variable(settings),
+        when_refused="if the passages are too long or too many, lower rerank.top_n",
+    )  # fmt: skip
 
 
 def patiently(
@@ -105,11 +91,3 @@ def patiently(
         (sleep or stopped.wait)(max(0.0, min(seconds, deadline - clock())))
 
     return retrying(attempt, max_retries=settings.max_retries, sleep=wait, stopped=stopped, jitter=jitter)
-
-
-def without_key(value: object, key: str) -> str:
-    """What a service said, on one line, shortened; some repeat the key they refuse."""
-    text = " ".join(str(value).split())
-    if len(key) >= _SHORTEST_SECRET:
-        text = text.replace(key, "***")
-    return text if len(text) <= 300 else f"{text[:300]}…"
