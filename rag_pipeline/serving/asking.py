@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -12,8 +13,11 @@ from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.model import Answer
 from rag_pipeline.serving.caches import Answered, Caches, question_key
+from rag_pipeline.serving.degraded import told
 from rag_pipeline.serving.searching import connected_twice
 from rag_pipeline.settings import Settings, fingerprint
+
+_log = logging.getLogger(__name__)
 
 
 class Answers(Protocol):
@@ -62,12 +66,14 @@ class Asking:
         with closing(_closable(self._answerer.stream(question))) as events:
             for event in events:
                 if isinstance(event, Answer):
-                    if not event.degraded and not (looked and looked.degraded):
+                    if event.degraded:
+                        _log.warning("an answer was degraded: %s", event.degraded)
+                    elif not (looked and looked.degraded):
                         self._caches.answers.put(key, state, Answered(looked=looked, answer=event))
-                    yield Given(answer=event, looked=looked)
+                    yield Given(answer=replace(event, degraded=told(event.degraded)), looked=looked)
                     return
                 if isinstance(event, Looked):
-                    looked = event
+                    event = looked = replace(event, degraded=told(event.degraded))
                 yield event
 
 

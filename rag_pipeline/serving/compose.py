@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from rag_pipeline.answering.language_model import LanguageModel
+from rag_pipeline.answering.models import make_language_model
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.errors import DatabaseUnavailable
@@ -39,7 +40,7 @@ def services_of(
     is_local: bool,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     make: Callable[..., Embedder] = make_embedder,
-    model: LanguageModel | None = None,
+    make_model: Callable[..., LanguageModel | None] = make_language_model,
 ) -> Iterator[Services]:
     """The services that the settings describe. `is_local`: they are reached by a loopback address only.
 
@@ -57,7 +58,7 @@ def services_of(
         quotas = Quotas(pool, most=serving.requests_per_month)
         closing.callback(_flush, quotas)
         questions = closing.enter_context(
-            questions_of(settings, environ, pool=pool, metrics=metrics, make=make, model=model)
+            questions_of(settings, environ, pool=pool, metrics=metrics, make=make, make_model=make_model)
         )
         # Before what they work with is closed, the workers end.
         workers = Workers(

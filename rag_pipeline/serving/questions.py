@@ -15,10 +15,12 @@ from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
 from rag_pipeline.serving.embedders import QuestionEmbedders, QuestionVectors
+from rag_pipeline.serving.measured import MeasuredModel
 from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.searching import Searching
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
+from rag_pipeline.settings.prices import cost_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +44,12 @@ def questions_of(
     pool: Pool,
     metrics: Metrics,
     make: Callable[..., Embedder],
-    model: LanguageModel | None,
+    make_model: Callable[..., LanguageModel | None],
 ) -> Iterator[Questions]:
     """What the settings describe; everything that was opened is closed at the end, after what is at work is done.
 
     Raises:
-        ConfigError: a reranker cannot be made as it is configured.
+        ConfigError: a reranker or a language model cannot be made as it is configured.
     """
     with ExitStack() as closing:
         serving = settings.serving
@@ -70,11 +72,19 @@ def questions_of(
             settings, pool=pool, embedders=embedders, reranker=reranker, caches=caches, observer=metrics,
             waited=lambda seconds: metrics.took("database", seconds),
         )  # fmt: skip
-        answerer = Answerer(search=search, model=model, settings=settings.answering)
         writers = Workers(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
         )
         closing.callback(writers.close)
+        model = make_model(settings.answering, environ=environ)
+        if model is not None:
+            # Before the writers end: whoever still waits for it is let go.
+            closing.callback(model.close)
+        answerer = Answerer(
+            search=search, model=MeasuredModel(model, metrics) if model is not None else None,
+            settings=settings.answering,
+            prices=lambda name, read, written: cost_of(name, read, written, prices=settings.prices),
+        )  # fmt: skip
         yield Questions(
             search=search, asking=Asking(settings, pool=pool, answerer=answerer, caches=caches), writers=writers,
             embedders=embedders, caches=caches,

@@ -23,13 +23,12 @@ from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import Reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.caches import Caches, query_key
+from rag_pipeline.serving.degraded import told
 from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.settings import Settings, fingerprint
 
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
-WORDS_ALONE = "searched by words alone: the model that embeds questions does not answer"
-NOT_RERANKED = "not reranked: the reranker does not answer"
 
 
 class Searching:
@@ -101,7 +100,7 @@ class Searching:
         if not found.degraded:
             return found
         _log.warning("a search was degraded: %s", found.degraded)
-        return replace(found, degraded=_said(found.degraded))
+        return replace(found, degraded=told(found.degraded))
 
 
 def connected_twice(pool: Pool, work: Callable[[Connection], R]) -> R:
@@ -114,9 +113,3 @@ def connected_twice(pool: Pool, work: Callable[[Connection], R]) -> R:
             raise
     with pool.connection() as connection:
         return work(connection)
-
-
-def _said(degraded: str) -> str:
-    """What callers are told of it."""
-    known = {"searched by words alone": WORDS_ALONE, "not reranked": NOT_RERANKED}
-    return "; ".join(told for mark, told in known.items() if mark in degraded) or "some of the search was left out"

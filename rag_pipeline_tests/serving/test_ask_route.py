@@ -123,12 +123,18 @@ def test_the_same_question_is_answered_once_until_something_is_written(
 
 @pytest.mark.parametrize("where", ["answer", "search"])
 def test_what_came_about_in_trouble_is_not_remembered(asked: Service, hits: list[SearchHit], where: str):
-    looked = Looked(asked="x", hits=hits, degraded="no model" if where == "search" else "")
-    degraded = answer_of(hits, degraded="the model does not answer" if where == "answer" else "")
+    secret = "searched by words alone: https://internal refused sk-123"
+    looked = Looked(asked="x", hits=hits, degraded=secret if where == "search" else "")
+    failed = "answered with quotes, since the language model failed: https://internal refused sk-123"
+    degraded = answer_of(hits, degraded=failed if where == "answer" else "")
     with scripted(asked, model := Script(events=[looked, degraded])) as client:
         for _ in range(2):
-            assert client.post("/v1/ask", json=QUESTION).json()["degraded"] == degraded.degraded
-    assert len(model.questions) == 2
+            body = client.post("/v1/ask", json=QUESTION).json()
+            assert bool(body["degraded"]) == (where == "answer") and "sk-123" not in str(body)
+        streamed = client.post("/v1/ask", json=QUESTION, headers=EVENTS).text
+        assert "does not answer" in streamed or "could not answer" in streamed
+        assert "internal" not in streamed
+    assert len(model.questions) == 3
 
 
 def test_nobody_is_given_an_answer_that_was_made_for_others(asked: Service):
