@@ -46,6 +46,7 @@ class Pool:
     def __init__(self, url: str, *, size: int, statement_s: float) -> None:
         self._where = url
         self._in_doubt_until = 0.0
+        self._is_closed = False
         self._pool = ConnectionPool(
             url, connection_class=_Pooled, kwargs={"statement_s": statement_s}, min_size=0, max_size=size, open=False,
             check=ConnectionPool.check_connection, timeout=_PATIENCE_S, reconnect_timeout=_RETRY_S, max_idle=_IDLE_S,
@@ -62,6 +63,8 @@ class Pool:
         if time.monotonic() < self._in_doubt_until:
             patience_s = min(patience_s, _SHORT_PATIENCE_S)
         try:
+            if self._is_closed:
+                raise PoolClosed("it was closed")
             self._pool.open()
             connection = self._pool.getconn(timeout=patience_s)
             self._in_doubt_until = 0.0
@@ -78,4 +81,5 @@ class Pool:
 
     def close(self) -> None:
         """Give up all connections; those in use are closed when they come back."""
+        self._is_closed = True
         self._pool.close()
