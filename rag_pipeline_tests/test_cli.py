@@ -113,6 +113,23 @@ def test_search_prints_hits_for_people_and_for_scripts(used, project):
     assert hit["source_id"] == "lighthouse:src/beam.py"
 
 
+def test_ask_answers_with_citations_and_declines_what_nobody_wrote_down(used, project):
+    shell, _ = used
+    done = shell("ask", "How do I run the tests?")
+    assert done.returncode == 0, done.stderr
+    assert "make test" in done.stdout and "[Source 1]" in done.stdout
+    assert f"{project.path}/README.md:" in done.stdout
+    assert done.stderr.startswith("answered, confidence ")
+    answer = json.loads(shell("ask", "How do I run the tests?", "-k", "1", "--no-model", "--json").stdout)
+    assert (answer["status"], answer["model"], len(answer["sources"])) == ("answered", "", 1)
+    assert answer["sources"][0]["hit"]["url"].startswith(f"file://{project.path}/README.md#L")
+    unknown = shell("ask", "How tall is Mount Kilimanjaro?", "--json")
+    assert unknown.returncode == 0
+    assert (json.loads(unknown.stdout)["status"], json.loads(unknown.stdout)["sources"]) == ("unknown", [])
+    assert json.loads(shell("ask", "rotation", "--json", "--tenant", "nobody").stdout)["status"] == "unknown"
+    assert json.loads(shell("ask", "thank you!", "--json").stdout)["status"] == "small_talk"
+
+
 def test_status_says_how_fresh_each_source_is_and_a_monitor_may_ask(used):
     shell, _ = used
     (row,) = json.loads(shell("status", "--json").stdout)["freshness"]

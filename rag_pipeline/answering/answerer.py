@@ -23,7 +23,7 @@ from rag_pipeline.retrieval.context import Context, assemble
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.retrieval.small_talk import should_retrieve
-from rag_pipeline.settings import Answering
+from rag_pipeline.settings import Answering, cost_of
 
 Price = Callable[[str, int, int], float | None]
 """Model, input tokens, output tokens → USD; None: nobody knows."""
@@ -93,7 +93,7 @@ class Answerer:
 
     def __init__(
         self, *, search: Callable[[SearchQuery], Found], model: LanguageModel | None, settings: Answering,
-        count_tokens: TokenCounter | None = None, prices: Price | None = None,
+        count_tokens: TokenCounter | None = None, prices: Price = cost_of,
     ) -> None:  # fmt: skip
         self._search = search
         self._model = model
@@ -241,7 +241,7 @@ class Answerer:
         written = sum(piece.output_tokens for piece in work.spent)
         cost: float | None = 0.0
         if self._model and (read or written):
-            cost = self._prices(self._model.name, read, written) if self._prices else None
+            cost = self._prices(self._model.name, read, written)
         return replace(
             answer, question=work.question, asked=work.asked, input_tokens=read, output_tokens=written, cost_usd=cost,
             degraded="; ".join(dict.fromkeys(work.problems)),

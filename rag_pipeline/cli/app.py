@@ -14,8 +14,9 @@ import typer
 
 from rag_pipeline.cli import session
 from rag_pipeline.cli.alerts import alerts
+from rag_pipeline.cli.ask_command import ask
 from rag_pipeline.cli.config import config as config_commands
-from rag_pipeline.cli.console import Watch, err, out, print_answer
+from rag_pipeline.cli.console import Watch, err, out
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.keys import keys
@@ -301,6 +302,9 @@ def search(
         print_hits(hits)
 
 
+app.command(short_help="Answer a question from the index.")(ask)
+
+
 @app.command("eval", short_help="Measure how well questions are answered.")
 def evaluate(
     dataset: Annotated[
@@ -378,10 +382,11 @@ def _absolute(repo: str) -> str:
 
 
 def _print_sample(settings: Settings) -> None:
-    from rag_pipeline.answering.extractive import answer
-    from rag_pipeline.cli.search import search_index
+    from rag_pipeline.cli.ask import answered, print_answer
     from rag_pipeline.retrieval.query import SearchQuery
 
     tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
-    query = SearchQuery(text=settings.sample_question, tenant=tenant)
-    print_answer(answer(query.text, search_index(settings, query)))
+    query = SearchQuery(text=settings.sample_question, tenant=tenant, k=settings.answering.k)
+    # It shows what an answer looks like, whatever the index holds about that.
+    shown = settings.model_copy(update={"answering": settings.answering.model_copy(update={"min_evidence": 0.0})})
+    print_answer(answered(shown, query))

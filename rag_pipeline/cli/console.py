@@ -77,11 +77,10 @@ def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[objec
     return table
 
 
-def print_answer(answer: Answer) -> None:
-    """An answer with its sources."""
-    out.print(f"[bold]{escape(answer.question)}[/bold]\n")
-    out.print(escape(answer.text))
-    out.print()
+def print_sources(answer: Answer) -> None:
+    """What an answer cites, and where to open it."""
+    if answer.sources:
+        out.print()
     for source in answer.sources:
         where = f"[cyan]{escape(link_of(source.hit))}[/cyan]  ({source.hit.score:.3f})"
         out.print(f"\\[Source {source.number}] {escape(source.hit.title)}  {where}")

@@ -12,6 +12,8 @@ from rag_pipeline.model import Spent
 
 EMBEDDING = "embedding"
 """The purpose of what the pipeline embeds."""
+ANSWER = "answer"
+"""The purpose of what a language model writes for those who ask."""
 _LEASE = timedelta(hours=1)
 """A run that has neither stored nor given up a batch for so long is dead, and what it set aside is free again."""
 
@@ -80,6 +82,19 @@ class RunLedger:
             "seconds": [seconds * is_first for is_first in first],
         }  # fmt: skip
         self._connection.execute(queries("usage")["book"], values)
+
+
+def book_answer(
+    connection: Connection, *, tenant: str, provider: str, model: str, tokens: int, cost_usd: float | None,
+    now: datetime, run_id: str = "",
+) -> None:  # fmt: skip
+    """Note what an answer took: tokens that were read and written; `cost_usd` is None where the price is not known.
+
+    Questions go over all that a tenant may see, so it is booked on no repository. What took nothing is not booked.
+    """
+    if tokens:
+        values = {"tenant": tenant, "run": run_id, "provider": provider, "model": model, "purpose": ANSWER, "now": now}
+        connection.execute(queries("usage")["answered"], values | {"tokens": tokens, "usd": cost_usd or 0.0})
 
 
 def spent(connection: Connection, *, tenant: str, run_id: str, now: datetime) -> tuple[Spent, Spent]:

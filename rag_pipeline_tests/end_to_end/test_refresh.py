@@ -272,6 +272,11 @@ def test_the_query_asset_shows_hits(installation):
     metadata = result.asset_materializations_for_node("query")[0].metadata
     assert metadata["hits"].value == 3
     assert "docs/notes.txt:1-1" in metadata["results"].value.splitlines()[2]
+    assert metadata["status"].value == "answered"
+    assert "docs/notes.txt:1-1" in metadata["citations"].value
+    assert "[Source 1]" in metadata["answer"].value
+    assert 0.35 <= metadata["confidence"].value <= 1
+    assert metadata["model"].value.startswith("none")
 
 
 def test_an_empty_repository_is_no_error(tmp_path, database, repository):

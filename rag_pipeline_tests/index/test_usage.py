@@ -11,7 +11,7 @@ from rag_pipeline.embedding import Spending
 from rag_pipeline.embedding.spending import Wanted
 from rag_pipeline.errors import BudgetExceeded
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.usage import RunLedger, spent, tokens_per_second
+from rag_pipeline.index.usage import RunLedger, book_answer, spent, tokens_per_second
 from rag_pipeline.model import Spent
 from rag_pipeline.settings import Limits
 
@@ -147,3 +147,17 @@ def test_parallel_runs_never_exceed_the_month_together(connection, database):
     # 142 texts of 7 tokens: nothing is left over that a text would have fitted into.
     assert total == limit // 7 * 7
     assert len(stopped) == runs
+
+
+def test_what_an_answer_took_is_booked_and_counts_against_the_month(connection):
+    book_answer(
+        connection, tenant="acme", provider="openai", model="gpt", tokens=300, cost_usd=0.5, now=NOON, run_id="cli"
+    )
+    book_answer(connection, tenant="acme", provider="openai", model="other", tokens=10, cost_usd=None, now=NOON)
+    book_answer(connection, tenant="acme", provider="openai", model="gpt", tokens=0, cost_usd=0.0, now=NOON)
+    assert rows(connection) == [
+        (NOON, "acme", "", "cli", "answer", 300, 1, "0.500000000", 0),
+        (NOON, "acme", "", "", "answer", 10, 1, "0.000000000", 0),
+    ]
+    assert spent(connection, tenant="acme", run_id="run", now=NOON)[1] == Spent(tokens=310, usd=0.5)
+    assert tokens_per_second(connection, provider="openai", model="gpt") is None

@@ -43,6 +43,11 @@ FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[], %(released)s::bigint[], %(r
             %(seconds)s::double precision[]) AS e (usage_id, tokens, released, requests, seconds)
 WHERE u.usage_id = e.usage_id;
 
+-- name: answered
+-- What a language model was asked to write.
+INSERT INTO rag.usage (used_at, tenant_id, repository, run_id, purpose, provider, model, requests, tokens, cost_usd)
+VALUES (%(now)s, %(tenant)s, '', %(run)s, %(purpose)s, %(provider)s, %(model)s, 1, %(tokens)s, %(usd)s);
+
 -- name: rate
 -- How fast a model read, lately.
 SELECT sum(tokens)::bigint, sum(seconds) FROM (

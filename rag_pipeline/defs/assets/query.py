@@ -1,19 +1,23 @@
 """The query asset: ask the index a question from the launchpad and see the hits in the UI."""
 
+from collections.abc import Sequence
+from functools import partial
 from textwrap import shorten
 from typing import Any, get_args
 
 import dagster as dg
 from pydantic import Field
 
-from rag_pipeline.answering.extractive import answer
+from rag_pipeline.answering.answerer import Answerer, Looked, Question
+from rag_pipeline.answering.models import make_language_model
 from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Result, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.errors import ConfigError
-from rag_pipeline.model import SearchHit
+from rag_pipeline.index.usage import book_answer
+from rag_pipeline.model import Answer, SearchHit
 from rag_pipeline.retrieval.query import Legs, SearchQuery, day_of
-from rag_pipeline.settings import Settings
+from rag_pipeline.settings import Settings, cost_of
 
 
 def query_asset(settings: Settings) -> dg.AssetsDefinition:
@@ -45,17 +49,16 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
 
     @dg.asset(
         deps=["knowledge_index"], group_name="serving", kinds={"postgres"}, owners=["team:knowledge"],
-        tags={"stage": "query"}, code_version="1",
+        tags={"stage": "query"}, code_version="2",
         description=(
             "Asks the index a question. Open the launchpad (shift-click Materialize), write the question, and see the "
-            "hits with their scores and links in this asset's metadata."
+            "answer with its citations, and the hits with their scores and links, in this asset's metadata. Answers "
+            "are quotes unless a language model is configured under [answering]."
         ),
     )  # fmt: skip
     def query(context: dg.AssetExecutionContext, config: QueryConfig, pipeline: dg.ResourceParam[Pipeline]) -> Result:
         with stage_errors(context):
-            result = pipeline.find(_query_of(config))
-        hits = result.hits
-        found = answer(config.question, hits)
+            hits, found = _answered(pipeline, _query_of(config), run_id=context.run_id)
         return dg.MaterializeResult(
             metadata={
                 "question": config.question,
@@ -66,11 +69,52 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
                 ),
                 "links": dg.MetadataValue.md("\n".join(f"{hit.rank}. [{hit.location}]({hit.url})" for hit in hits)),
                 "answer": dg.MetadataValue.md(_fenced(found.text)),
-                **({"degraded": result.degraded} if result.degraded else {}),
+                **_told(found),
             }
         )
 
     return query
+
+
+def _answered(pipeline: Pipeline, query: SearchQuery, *, run_id: str) -> tuple[Sequence[SearchHit], Answer]:
+    """What was found, and the answer made of it; what its model took is booked."""
+    settings = pipeline.settings.answering
+    model = make_language_model(settings, environ=pipeline.environ)
+    try:
+        answerer = Answerer(
+            search=pipeline.find, model=model, settings=settings,
+            prices=partial(cost_of, prices=pipeline.settings.prices),
+        )  # fmt: skip
+        *events, answer = answerer.stream(Question(query=query))
+    finally:
+        if model is not None:
+            model.close()
+    assert isinstance(answer, Answer)
+    if answer.input_tokens or answer.output_tokens:
+        with pipeline.connection() as connection:
+            book_answer(
+                connection, tenant=query.tenant, provider=settings.provider, model=settings.model, run_id=run_id,
+                tokens=answer.input_tokens + answer.output_tokens, cost_usd=answer.cost_usd, now=pipeline.clock(),
+            )  # fmt: skip
+    looked = [event for event in events if isinstance(event, Looked)]
+    return looked[0].hits if looked else (), answer
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    """What is known of an answer beside its text."""
+    cited = "\n".join(f"{one.number}. [{one.hit.location}]({one.hit.url})" for one in answer.sources)
+    metadata: dict[str, Any] = {
+        "status": answer.status,
+        "confidence": dg.MetadataValue.float(round(answer.confidence, 3)),
+        "citations": dg.MetadataValue.md(cited or "none"),
+        "follow_ups": dg.MetadataValue.md("\n".join(f"- `{one.replace('`', '')}`" for one in answer.follow_ups)),
+        "model": answer.model or "none: quotes of the sources",
+    }
+    if answer.input_tokens or answer.output_tokens:
+        metadata["tokens"] = answer.input_tokens + answer.output_tokens
+    if answer.model and answer.cost_usd is not None:
+        metadata["cost_usd"] = dg.MetadataValue.float(answer.cost_usd)
+    return metadata | ({"degraded": answer.degraded} if answer.degraded else {})
 
 
 def _query_of(config: Any) -> SearchQuery:
