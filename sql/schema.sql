@@ -389,9 +389,10 @@ CREATE TABLE rag.feedback (
 );
 CREATE INDEX feedback_query ON rag.feedback (query_id);
 
--- A row for each statement that changed what a search of a tenant may find: what is cached is good until the newest
--- number or the count of rows differs (numbers alone are not enough: a lower one may be committed later). Written by
--- triggers, so that no way of writing can forget it, and only ever inserted, so that writers do not wait for each other.
+-- A row for each statement that changed what a search of a tenant may find: what is cached is good until there are other
+-- rows (the newest number is not enough: a lower one may be committed later). Written by triggers, so that no way of
+-- writing can forget it, and only ever inserted, so that writers do not wait for each other; who has written, and
+-- maintenance, take away all but the newest.
 CREATE TABLE rag.index_changes (
     change_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id  text,                           -- NULL: of everybody, as when a space is promoted

@@ -105,6 +105,10 @@ class EmbeddedPostgres:
             return False
         return ours and self._ping() == Ping.OK
 
+    def exists(self) -> bool:
+        """Whether it was set up once, and has its data still; it need not run."""
+        return (self._data / "PG_VERSION").exists()
+
     def url(self, database: str = "rag") -> str:
         """URL for psycopg; the same before and after `start`."""
         return f"postgresql://{self._address(database)}"

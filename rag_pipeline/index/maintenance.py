@@ -15,6 +15,7 @@ from datetime import date, datetime, timedelta
 import psycopg
 
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.index.changes import compact_changes
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.feedback import remove_old_queries
 from rag_pipeline.index.orphans import remove_orphan_vectors
@@ -92,6 +93,7 @@ def maintain(
             ("orphan vectors", lambda: _orphans(connection, lake)),
             ("tombstones", lambda: _tombstones(connection, lake, settings, sources, now)),
             ("records", lambda: _records(connection, lake, settings, sources, now)),
+            ("changes", lambda: _changes(connection, now)),
             ("query log", lambda: _questions(connection, questions_days, now)),
             ("temporary files", lambda: _temporary_files(lake, now)),
             ("graphs", lambda: _done(mend_graphs(connection, waste=waste))),
@@ -187,6 +189,11 @@ def _records(
         gone += cursor.execute(sql["forget_checked_parts"], values).rowcount
     if gone:
         yield Action(what="forget records of parts", why="the lake holds these parts no more", rows=gone)
+
+
+def _changes(connection: Connection, now: datetime) -> Iterator[Action]:
+    if gone := compact_changes(connection, before=now - _ABANDONED):
+        yield Action(what="forget changes", why="newer ones say the same to who caches answers", rows=gone)
 
 
 def _questions(connection: Connection, days: int, now: datetime) -> Iterator[Action]:

@@ -16,6 +16,7 @@ from uuid import UUID
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
+from rag_pipeline.index.changes import compact_changes, note_changes
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.graph import ensure_graph
@@ -105,6 +106,10 @@ def index_documents(
         failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
         if (part.tenant, part.repository, part.day) not in failed:
             record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+    if stale:
+        # Vectors may have come to texts that were here before; and each row noted costs every search a look.
+        note_changes(connection, {part.tenant for part in stale})
+        compact_changes(connection)
     # What follows is each one long statement: who watches shall know at what we are.
     progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
     if pg_search:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -32,6 +32,7 @@ _SCRIPTS = re.compile(rf"([{_CJK}]+)")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+(?:[-.]?[a-z]+[\d.]*)?)")
 _SEPARATORS: Final = "./:-'’@"
 _IDENTIFIER = re.compile(rf"[{re.escape(_SEPARATORS)}]")
+_WITHIN = re.compile(rf"[^{re.escape(_SEPARATORS)}]+")
 _POSSESSIVE = re.compile(r"['’][sS](?![^\W_])")
 _CONTRACTION = re.compile(r"([^\W\d_]+)['’]((?:t|re|ve|ll|d|m))", re.IGNORECASE)
 # HTTPServer -> HTTP Server, getUserName -> get User Name, userIDs -> user IDs, sha256sum -> sha 256 sum
@@ -41,6 +42,19 @@ _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+"
 def terms_of(text: str) -> list[str]:
     """All terms of a text, those of one word beside each other, in reading order."""
     return [term for token in _TOKEN.findall(text) for term in _expanded(token)]
+
+
+def placed_terms(text: str, *, among: Collection[str] | None = None) -> Iterator[tuple[str, int, int]]:
+    """The terms of `terms_of`, in its order, each with where it stands: `text[start:end]`.
+
+    `among`: only those of words that hold one of these terms.
+    """
+    wanted = None if among is None else frozenset(among)
+    for found in _TOKEN.finditer(text):
+        # What a word holds is mostly known; where it stands has to be found out.
+        if wanted is None or not wanted.isdisjoint(_expanded(found[0])):
+            begin = found.start()
+            yield from ((term[:MAX_TERM_CHARS], begin + start, begin + end) for term, start, end in _placed(found[0]))
 
 
 def count_terms(text: str) -> Counter[str]:
@@ -97,6 +111,57 @@ def _expand_word(token: str) -> Iterator[str]:
         if len(names) > 1 and len(within) > 1:
             yield _stem(name.casefold())
         yield from (_stem(part.casefold()) for part in within)
+
+
+def _placed(token: str) -> Iterator[tuple[str, int, int]]:
+    """What `_expand` makes of a token, with places in it; slower, so that indexing does not pay for them."""
+    if not _HAS_CJK.search(token):
+        yield from _placed_in_word(token)
+        return
+    begin = 0
+    for at, run in enumerate(_SCRIPTS.split(token)):
+        if at % 2:
+            pairs = range(max(1, len(run) - 1))
+            yield from ((run[s : s + 2], begin + s, begin + min(s + 2, len(run))) for s in pairs)
+        elif word := run.strip(_SEPARATORS):
+            before = begin + len(run) - len(run.lstrip(_SEPARATORS))
+            yield from ((term, before + start, before + end) for term, start, end in _placed_in_word(word))
+        begin += len(run)
+
+
+def _placed_in_word(token: str) -> Iterator[tuple[str, int, int]]:
+    cleaned = _without_apostrophe(token)
+    kept = _kept_places(token, cleaned)
+
+    def place(start: int, end: int) -> tuple[int, int]:
+        return kept[start], kept[end - 1] + 1
+
+    folded = cleaned.casefold()
+    if version := _VERSION.fullmatch(folded):
+        yield version[1], 0, len(token)
+        return
+    names = list(_WITHIN.finditer(cleaned))
+    parts = [[(part[0], name.start() + part.start()) for part in _PART.finditer(name[0])] for name in names]
+    if parts == [[(cleaned, 0)]]:
+        yield _stem(folded), 0, len(token)
+        return
+    if not any(parts):
+        return
+    yield _stem(folded), 0, len(token)
+    for name, within in zip(names, parts, strict=True):
+        if len(names) > 1 and len(within) > 1:
+            yield _stem(name[0].casefold()), *place(name.start(), name.end())
+        yield from ((_stem(part.casefold()), *place(at, at + len(part))) for part, at in within)
+
+
+def _kept_places(token: str, cleaned: str) -> Sequence[int]:
+    """Where each character of what `_without_apostrophe` made of a token stands in the token."""
+    if token == cleaned:
+        return range(len(token))
+    dropped = {at for match in _POSSESSIVE.finditer(token) for at in range(match.start(), match.end())}
+    if len(token) - len(dropped) != len(cleaned):  # a contraction: of what is left, the apostrophe goes as well
+        dropped |= {at for at, letter in enumerate(token) if letter in "'’"}
+    return [at for at in range(len(token)) if at not in dropped]
 
 
 def _without_apostrophe(token: str) -> str:

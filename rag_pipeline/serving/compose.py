@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 import psycopg
 
+from rag_pipeline.answering.language_model import LanguageModel
+from rag_pipeline.answering.models import make_language_model
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
-from rag_pipeline.embedding.spaces import embedder_of
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.pool import Pool
-from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.rerank import make_reranker
-from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
+from rag_pipeline.serving.questions import questions_of
 from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.record import make_query_log
 from rag_pipeline.serving.services import Services
@@ -42,6 +40,7 @@ def services_of(
     is_local: bool,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     make: Callable[..., Embedder] = make_embedder,
+    make_model: Callable[..., LanguageModel | None] = make_language_model,
 ) -> Iterator[Services]:
     """The services that the settings describe. `is_local`: they are reached by a loopback address only.
 
@@ -58,9 +57,9 @@ def services_of(
         closing.callback(log.close)
         quotas = Quotas(pool, most=serving.requests_per_month)
         closing.callback(_flush, quotas)
-        reranker = make_reranker(settings.rerank, environ=environ)
-        if reranker is not None:
-            closing.callback(reranker.close)
+        questions = closing.enter_context(
+            questions_of(settings, environ, pool=pool, metrics=metrics, make=make, make_model=make_model)
+        )
         # Before what they work with is closed, the workers end.
         workers = Workers(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
@@ -72,25 +71,12 @@ def services_of(
             max_concurrent=_SPARE, max_waiting=_SPARE_WAITING, timeout_s=serving.request_timeout_s
         )  # fmt: skip
         closing.callback(spare.close)
-
-        def search(query: SearchQuery) -> Found:
-            started = time.perf_counter()
-            with pool.connection() as connection:
-                metrics.took("database", time.perf_counter() - started)
-                retriever = Retriever(
-                    connection, settings=settings.retrieval, rerank=settings.rerank, reranker=reranker,
-                    observer=metrics,
-                    embedder_of=lambda space: embedder_of(
-                        space, settings=settings.embedding, environ=environ, make=make
-                    ),
-                )  # fmt: skip
-                return retriever.find(query)
-
         yield Services(
             settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
             gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
             conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
-            search=search, inbox=inbox, log=log, metrics=metrics,
+            search=questions.search, asking=questions.asking, writers=questions.writers, embedders=questions.embedders,
+            caches=questions.caches, inbox=inbox, log=log, metrics=metrics,
             documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),
         )  # fmt: skip
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
 
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.index.query_log import QueryLog
-from rag_pipeline.model import Answer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
+from rag_pipeline.serving.asking import Asking
+from rag_pipeline.serving.caches import Caches
+from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
@@ -20,18 +21,6 @@ from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.received import ReceivedDocuments
-
-
-class Answerer(Protocol):
-    """Gives way to `answering.answerer.Answerer`."""
-
-    def ask(self, question: Any) -> Answer: ...
-
-    def stream(self, question: Any) -> Iterator[Any]: ...
-
-
-class Caches(Protocol):
-    """Gives way to the caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,5 +43,9 @@ class Services:
     documents: ReceivedDocuments
     log: QueryLog
     metrics: Metrics
-    answerer: Answerer = None  # type: ignore[assignment]
-    caches: Caches = None
+    asking: Asking
+    """Questions to answers, which block; through `writers`."""
+    writers: Workers
+    """Threads for answers while they are written, so that searches need not wait for a language model."""
+    embedders: QuestionEmbedders
+    caches: Caches

@@ -31,6 +31,10 @@ class Serving(Section):
     """Of one tenant, in this process."""
     requests_per_month: int | None = Field(default=None, ge=1)
     """Of one tenant (UTC); none: no quota."""
+    embedding_timeout_s: float = Field(default=5.0, gt=0)
+    """For the vector of a question; without it, the words alone are searched."""
+    most_context_tokens: int = Field(default=4_000, ge=100, le=100_000)
+    """The largest budget that a context may be asked for with."""
     embedding_cache: int = Field(default=2_048, ge=0)
     """So many questions' vectors are remembered."""
     answer_cache: int = Field(default=512, ge=0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rag_pipeline.errors import PermanentError
+from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.graph import graph_bytes, has_graph
 from rag_pipeline.index.maintenance import MaintenanceReport, Sources, maintain
@@ -53,8 +54,18 @@ def tidy(
 
 
 def done(report: MaintenanceReport) -> dict[str, int]:
+    """What was done, but for the traces that every write of a test leaves."""
     assert report.problems == []
-    return {action.what: action.rows for action in report.actions}
+    return {action.what: action.rows for action in report.actions if action.what != "forget changes"}
+
+
+def test_what_tells_of_changes_is_kept_short(connection, lake):
+    for hour in range(1, 6):
+        write(connection, entry("a.md", f"text {hour}", at=hour))
+    before = index_state(connection, "acme").changes
+    (gone,) = [action.rows for action in tidy(connection, lake, now=LATER).actions if action.what == "forget changes"]
+    assert gone == before - 1 > 0
+    assert index_state(connection, "acme").changes == 1
 
 
 def vectors(*texts: str) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_pipeline.lexical import analyzer
-from rag_pipeline.lexical.analyzer import MAX_TERM_CHARS, count_terms, terms_of
+from rag_pipeline.lexical.analyzer import MAX_TERM_CHARS, count_terms, placed_terms, terms_of
 from rag_pipeline.lexical.questions import FUNCTION_WORD_WEIGHT, weighted_terms
 
 TEXTS = st.text() | st.text(alphabet="abAB01_.-/:'’@+# C東京éß\n", max_size=60)
@@ -123,3 +123,28 @@ def test_small_words_of_a_question_weigh_less() -> None:
         "work": 1.0,
     }
     assert weighted_terms("???") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("it retries", [("it", "it"), ("retri", "retries")]),
+        ("(getHTTPResponse)", [("gethttprespons", "getHTTPResponse"), ("get", "get"), ("http", "HTTP"),
+                               ("respons", "Response")]),
+        ("the user's os.path", [("the", "the"), ("user", "user's"), ("os.path", "os.path"), ("os", "os"),
+                                ("path", "path")]),
+        ("don't", [("dont", "don't")]),
+        ("since v1.2.3", [("sinc", "since"), ("1.2.3", "v1.2.3")]),
+        ("東京都", [("東京", "東京"), ("京都", "京都")]),
+    ],
+)  # fmt: skip
+def test_terms_are_placed_where_they_stand(text: str, places: list[tuple[str, str]]) -> None:
+    assert [(term, text[start:end]) for term, start, end in placed_terms(text)] == places
+
+
+@given(TEXTS)
+@example("a'sB's_C don't /東.京x's")
+def test_placed_terms_are_the_terms_of_a_text_and_lie_in_it(text: str) -> None:
+    found = list(placed_terms(text))
+    assert [term for term, _, _ in found] == terms_of(text)
+    assert all(0 <= start < end <= len(text) for _, start, end in found)

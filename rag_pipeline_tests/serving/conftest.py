@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag_pipeline.embedded import EmbeddedPostgres
+from rag_pipeline.index.pool import Pool
 from rag_pipeline.serving.webhooks import webhook_app
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline_tests.databases import new_database
@@ -78,8 +79,27 @@ def running(indexed: str, tmp_path: Path) -> Iterator[Service]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def asked(
+    server: EmbeddedPostgres, corpus_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:  # fmt: skip
+    """The same for tests that write nothing, made once."""
+    with (
+        new_database(server, "serving_asked", template=corpus_template) as url,
+        service(url, tmp_path_factory.mktemp("asked")) as running,
+    ):
+        yield running
+
+
 @pytest.fixture
 def address(running: Service) -> Iterator[str]:
     """Where the same service listens on a real port."""
     with on_a_port(running.app) as address:
         yield address
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a database that is not there."""
+    patient = Pool.connection
+    monkeypatch.setattr(Pool, "connection", lambda pool, **_: patient(pool, patience_s=0.2))

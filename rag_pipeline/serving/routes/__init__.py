@@ -5,10 +5,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import documents, feedback, health, metrics, webhooks
+from rag_pipeline.serving.routes import ask, chunk, context, documents, feedback, health, metrics, search, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    search.router,
+    ask.router,
+    context.router,
+    chunk.router,
     documents.router,
     feedback.router,
     metrics.router,

@@ -1,0 +1,115 @@
+"""Searches of a service: over its pool, with the models it keeps open, and what it found before.
+
+What goes wrong with a model costs a leg, not the search, and callers are told that, but not what went wrong: that
+stands in the log, because it may name machines and variables of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import psycopg
+
+from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError
+from rag_pipeline.index.changes import index_state
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.pool import Pool
+from rag_pipeline.retrieval.observer import NOBODY, Observer
+from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.rerank import Reranker
+from rag_pipeline.retrieval.retriever import Found, Retriever
+from rag_pipeline.serving.caches import Caches, query_key
+from rag_pipeline.serving.degraded import told
+from rag_pipeline.serving.embedders import QuestionEmbedders
+from rag_pipeline.settings import Settings, fingerprint
+
+R = TypeVar("R")
+_log = logging.getLogger(__name__)
+
+
+class Searching:
+    """Searches; may be used from several threads."""
+
+    def __init__(
+        self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None,
+        caches: Caches, observer: Observer = NOBODY, waited: Callable[[float], object] = lambda seconds: None,
+    ) -> None:  # fmt: skip
+        """`waited` is told how long each search waited for its connection."""
+        self._waited = waited
+        self._observer = observer
+        self._settings = settings
+        self._fingerprint = fingerprint(
+            {
+                "retrieval": settings.retrieval.model_dump(mode="json"),
+                "rerank": settings.rerank.model_dump(mode="json"),
+                "embedding": settings.embedding.model_dump(mode="json"),
+            }
+        )
+        self._pool = pool
+        self._embedders = embedders
+        self._reranker = reranker
+        self._caches = caches
+
+    def __call__(self, query: SearchQuery) -> Found:
+        """What a search finds; blocks.
+
+        Raises:
+            ConfigError: the query is not answerable as it stands.
+            NothingIndexed: there is nothing to search yet.
+            TransientError: only the vector leg was asked for, and its model does not answer.
+            DatabaseUnavailable: the database does not answer.
+        """
+        query.check()
+        started = time.perf_counter()
+
+        def work(connection: Connection) -> Found:
+            self._waited(time.perf_counter() - started)
+            return self._found(connection, query)
+
+        return connected_twice(self._pool, work)
+
+    def _found(self, connection: Connection, query: SearchQuery) -> Found:
+        key, state = query_key(query, settings=self._fingerprint), index_state(connection, query.tenant)
+        known = self._caches.results.get(key, state)
+        if known is not None:
+            return known
+        found = self._searched(connection, query)
+        if not found.degraded:
+            self._caches.results.put(key, state, found)
+        return found
+
+    def _searched(self, connection: Connection, query: SearchQuery) -> Found:
+        retriever = Retriever(
+            connection, settings=self._settings.retrieval, rerank=self._settings.rerank, reranker=self._reranker,
+            embedder_of=self._embedders.of, observer=self._observer,
+        )  # fmt: skip
+        try:
+            found = retriever.find(query)
+        except NothingIndexed:
+            raise
+        except RagPipelineError as error:
+            # The query was fit to be answered, so this is about a model, and the vector leg was all that was wanted.
+            _log.warning("a question could not be embedded: %s", error)
+            raise TransientError(
+                "the model that embeds questions does not answer: search with legs=fused or legs=lexical meanwhile"
+            ) from error
+        if not found.degraded:
+            return found
+        _log.warning("a search was degraded: %s", found.degraded)
+        return replace(found, degraded=told(found.degraded))
+
+
+def connected_twice(pool: Pool, work: Callable[[Connection], R]) -> R:
+    """What `work` makes of a connection, and of another one where the first was lost on the way."""
+    try:
+        with pool.connection() as connection:
+            return work(connection)
+    except (psycopg.OperationalError, psycopg.InterfaceError):
+        if not connection.closed:
+            raise
+    with pool.connection() as connection:
+        return work(connection)
