@@ -19,6 +19,7 @@ from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.maintenance import maintain
+from rag_pipeline.cli.mcp import mcp
 from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.report_command import report
@@ -337,6 +338,7 @@ def evaluate(
 
 
 app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
+app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 app.command("maintain", short_help="Put the index in order.")(maintain)
 app.command(short_help="Take something out for good.")(forget)
 
