@@ -223,7 +223,8 @@ def page_end(text: str, start: int, *, max_chars: int) -> int:
 
 
 def _spoken_hit(hit: HitOf) -> str:
-    path = " > ".join(one_line(name) for name in hit.heading_path)
+    inside = hit.heading_path[hit.heading_path[:1] == [hit.title] :]
+    path = " > ".join(one_line(name) for name in inside)
     head = f"[{hit.number}] {one_line(hit.title)} - {one_line(hit.location)}"
     about = [
         head + (f" ({path})" if path else ""),
