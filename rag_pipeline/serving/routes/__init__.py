@@ -5,8 +5,9 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from rag_pipeline.serving.routes import health
+from rag_pipeline.serving.routes import health, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
-)  # fmt: skip
+    webhooks.router,
+)
