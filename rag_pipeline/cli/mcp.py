@@ -59,13 +59,10 @@ def _converse(settings: Settings, *, scopes: Sequence[str]) -> None:
 def _listen(settings: Settings, *, host: str, port: int, scopes: Sequence[str]) -> None:
     from rag_pipeline.cli.console import err
     from rag_pipeline.cli.dagster_ui import require_free_port
-    from rag_pipeline.retrieval.knowledge import Knowledge
-    from rag_pipeline.serving.gate import Gate
-    from rag_pipeline.serving.mcp_http import PATH, is_loopback, mcp_app, serve_mcp
+    from rag_pipeline.serving.mcp_http import PATH, serve_mcp
 
-    require_free_port(host, port)
-    gate = Gate(settings, is_local=is_loopback(host))
-    with closing(Knowledge(settings, environ=os.environ, timeout_s=settings.serving.request_timeout_s)) as knowledge:
-        app = mcp_app(knowledge, settings.serving, admit=gate.admit, host=host, scopes=scopes)
-        err.print(f"MCP at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}; Ctrl-C stops it.", markup=False)
-        serve_mcp(app, host=host, port=port)
+    if ":" not in host:
+        require_free_port(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    err.print(f"MCP at http://{shown}:{port}{PATH} (Ctrl-C stops it)", markup=False)
+    serve_mcp(settings, environ=os.environ, host=host, port=port, scopes=scopes)

@@ -6,9 +6,9 @@ site cannot use the browser of somebody here, because Host and Origin are checke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any, Final
 
 import anyio.to_thread
@@ -20,19 +20,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag_pipeline.retrieval.knowledge import Knowledge
 from rag_pipeline.serving.caller import Caller
+from rag_pipeline.serving.compose import services_of
+from rag_pipeline.serving.depends import credentials_of
 from rag_pipeline.serving.errors import error_response
 from rag_pipeline.serving.gate import Credentials
 from rag_pipeline.serving.mcp_server import KnowledgeServer
-from rag_pipeline.settings import Serving
+from rag_pipeline.serving.rates import Allowance
+from rag_pipeline.serving.server import is_loopback, server_config
+from rag_pipeline.settings import Serving, Settings
 
 PATH: Final = "/mcp"
 _CALLER: Final = "rag_pipeline.caller"
 _LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
-_RELAYED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-_GRACE_S: Final = 10
 
-Admit = Callable[[Credentials], Caller]
-"""Tells who shows these credentials; raises an HTTPException for those who may not come in."""
+Admit = Callable[[Credentials], tuple[Caller, Allowance]]
+"""Tells who shows these credentials; raises an HTTPException for those who may not come in. See `Gate.admit`."""
 
 
 def mcp_app(
@@ -50,40 +52,40 @@ def mcp_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True, host=host,
         max_request_body_size=serving.max_body_bytes, transport_security=_security(serving, host),
     )  # fmt: skip
-    return _Admission(app, admit)
+    return _Admission(app, admit, cors_origins=serving.cors_origins)
 
 
-def serve_mcp(app: ASGIApp, *, host: str, port: int) -> None:
-    """Answer until this process is told to stop; those that have begun are finished first."""
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-    )  # fmt: skip
-    uvicorn.Server(config).run()
+def serve_mcp(
+    settings: Settings, *, environ: Mapping[str, str], host: str, port: int, scopes: Sequence[str] = ()
+) -> None:  # fmt: skip
+    """Answer until this process is told to stop; those that have begun are finished first.
 
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    Raises:
+        ConfigError: a model cannot be made as it is configured.
+        DatabaseUnavailable: the embedded server does not start.
+    """
+    with services_of(settings, environ, is_local=is_loopback(host)) as services:
+        knowledge = Knowledge(settings, environ=environ, connect=services.pool.connection)
+        with closing(knowledge):
+            app = mcp_app(knowledge, settings.serving, admit=services.gate.admit, host=host, scopes=scopes)
+            uvicorn.Server(server_config(app, host=host, port=port, log_config=None)).run()
 
 
 class _Admission:
     """Lets nobody through of whom it is not known who they are."""
 
-    def __init__(self, app: ASGIApp, admit: Admit) -> None:
+    def __init__(self, app: ASGIApp, admit: Admit, *, cors_origins: Sequence[str]) -> None:
         self._app = app
         self._admit = admit
+        self._cors_origins = cors_origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request = Request(scope)
+        shown = credentials_of(Request(scope), cors_origins=self._cors_origins)
         try:
-            caller = await anyio.to_thread.run_sync(self._admit, _shown(request))
+            caller, _ = await anyio.to_thread.run_sync(self._admit, shown)
         except Exception as error:
             answer = error_response(error)
             if answer is None:
@@ -91,14 +93,6 @@ class _Admission:
             await answer(scope, receive, send)
             return
         await self._app({**scope, _CALLER: caller}, receive, send)
-
-
-def _shown(request: Request) -> Credentials:
-    """What a request shows of who sent it: a key as `Authorization: Bearer` or `X-API-Key`, or none."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    key = request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else None)
-    relayed = any(name in request.headers for name in _RELAYED)
-    return Credentials(key=key, host=request.headers.get("host", ""), is_relayed=relayed)
 
 
 def _caller_of(scopes: Sequence[str]) -> Callable[[ServerRequestContext[Any, Any]], Caller]:
