@@ -172,3 +172,19 @@ def test_the_package_alone_loads_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'Retriver'"):
         rag_pipeline.Retriver  # noqa: B018
+
+
+def test_a_login_that_may_only_read_is_enough(server, database, tmp_path, models):
+    index(database, *CORPUS)
+    with connect(database) as connection:
+        connection.execute("CREATE ROLE agent LOGIN IN ROLE rag_reader")
+    try:
+        url = database.replace("postgres@", "agent@")
+        knowledge = Knowledge(Settings(home=tmp_path, tenant="acme", database_url=url), environ={}, make=models)
+        found = knowledge.find(query("how do I deploy"))
+        assert (found.degraded, found.hits[0].source_id) == ("", "handbook:deploy.md")
+        assert knowledge.document("handbook:deploy.md", tenant="acme").content.text
+        assert len(knowledge.sources(tenant="acme")) == 1
+    finally:
+        with connect(database) as connection:
+            connection.execute("DROP ROLE agent")
