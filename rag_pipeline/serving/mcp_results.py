@@ -152,7 +152,7 @@ class ContextResult(BaseModel):
     """Of `get_context`."""
 
     enabled: bool = Field(description="Whether there is anything to use.")
-    reason: str = Field(description="ok, nothing_found, skipped (nothing was asked) or timeout.")
+    reason: str = Field(description="ok, nothing_found, or skipped: nothing was asked.")
     text: str = Field(description=f"Passages under [Source N], each in fences. {_DATA}")
     tokens: int
     sources: list[HitOf] = Field(description="By their numbers.")

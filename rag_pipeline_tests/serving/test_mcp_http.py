@@ -9,9 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.api_keys import create_key, revoke_key
 from rag_pipeline.index.database import connected
 from rag_pipeline.serving.mcp_http import is_loopback, mcp_app
+from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.serving.agents import MODES, call_over_http, knowledge_of, text_of
 from rag_pipeline_tests.serving.apps import NOW, on_a_port, service
 
@@ -19,15 +21,25 @@ HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def indexed(server: EmbeddedPostgres, corpus_template: str) -> Iterator[str]:
+    """The address of a database with `apps.CORPUS` in it; tests add keys to it, and nothing else."""
+    with new_database(server, "agents_http", template=corpus_template) as url:
+        yield url
+
+
+def new_key(url: str, tenant: str, *scopes: str) -> str:
+    with connected(url) as connection:
+        return create_key(connection, tenant=tenant, name="agent", role="read", scopes=scopes, now=NOW)[1]
+
+
+@pytest.fixture(scope="module")
 def keys(indexed: str) -> dict[str, str]:
     """Of Ann, of somebody who may name everybody, and of another tenant."""
-    with connected(indexed) as connection:
-
-        def key(tenant: str, *scopes: str) -> str:
-            return create_key(connection, tenant=tenant, name="agent", role="read", scopes=scopes, now=NOW)[1]
-
-        return {"ann": key("acme", "user:ann"), "everybody": key("acme", "user:*"), "globex": key("globex")}
+    return {
+        "ann": new_key(indexed, "acme", "user:ann"), "everybody": new_key(indexed, "acme", "user:*"),
+        "globex": new_key(indexed, "globex"),
+    }  # fmt: skip
 
 
 @contextmanager
@@ -45,10 +57,10 @@ def listening(
         yield address
 
 
-@pytest.fixture
-def address(indexed: str, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def address(indexed: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Tools on this machine."""
-    with listening(indexed, tmp_path, max_body_bytes=5_000) as address:
+    with listening(indexed, tmp_path_factory.mktemp("home"), max_body_bytes=5_000) as address:
         yield address
 
 
@@ -90,9 +102,10 @@ def test_scopes_of_the_command_line_are_for_those_without_a_key(indexed, tmp_pat
 
 def test_a_wrong_key_is_refused_before_anything_is_read(address, keys, indexed):
     wrong = keys["ann"][:-1] + ("a" if keys["ann"][-1] != "a" else "b")
+    revoked = new_key(indexed, "globex")
     with connected(indexed) as connection:
-        assert revoke_key(connection, keys["globex"].split("_")[1], now=NOW)
-    for headers in (bearer("rag_wrong"), bearer(wrong), bearer(keys["globex"]), {"X_API_Key": "x"}):
+        assert revoke_key(connection, revoked.split("_")[1], now=NOW)
+    for headers in (bearer("rag_wrong"), bearer(wrong), bearer(revoked), {"X_API_Key": "x"}):
         answer = post(address, "not even JSON-RPC", **headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
