@@ -83,6 +83,11 @@ def create_key(
     return key, f"rag_{key.key_id}_{secret}"
 
 
+def looks_like_key(text: str) -> bool:
+    """Whether it is worth looking up."""
+    return _KEY.fullmatch(text) is not None
+
+
 def key_of(connection: Connection, text: str, *, now: datetime) -> ApiKey | None:
     """The key that was sent, if it is one and valid; notes at most once a minute that it was used.
 

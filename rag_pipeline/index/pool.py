@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -15,7 +16,10 @@ from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.database import Connection, connect_with_vectors, describe
 from rag_pipeline.index.sql_files import queries
 
-_PATIENCE_S: Final = 5.0
+_PATIENCE_S: Final = 2.0
+_SHORT_PATIENCE_S: Final = 0.2
+_DOUBT_S: Final = 1.0
+"""After somebody waited in vain, the others wait shortly: a server that is away must not gather a crowd."""
 _RETRY_S: Final = 3.0
 """So long a lost connection is tried again; after that the next who wants one starts anew, without waiting longer."""
 _IDLE_S: Final = 300.0
@@ -41,6 +45,8 @@ class Pool:
 
     def __init__(self, url: str, *, size: int, statement_s: float) -> None:
         self._where = url
+        self._in_doubt_until = 0.0
+        self._is_closed = False
         self._pool = ConnectionPool(
             url, connection_class=_Pooled, kwargs={"statement_s": statement_s}, min_size=0, max_size=size, open=False,
             check=ConnectionPool.check_connection, timeout=_PATIENCE_S, reconnect_timeout=_RETRY_S, max_idle=_IDLE_S,
@@ -54,10 +60,16 @@ class Pool:
         Raises:
             DatabaseUnavailable: the database did not answer within `patience_s`, or the pool is closed.
         """
+        if time.monotonic() < self._in_doubt_until:
+            patience_s = min(patience_s, _SHORT_PATIENCE_S)
         try:
+            if self._is_closed:
+                raise PoolClosed("it was closed")
             self._pool.open()
             connection = self._pool.getconn(timeout=patience_s)
+            self._in_doubt_until = 0.0
         except (PoolTimeout, PoolClosed, TooManyRequests, psycopg.OperationalError) as error:
+            self._in_doubt_until = time.monotonic() + _DOUBT_S
             raise DatabaseUnavailable(
                 f"PostgreSQL at {describe(self._where)} does not answer: check that it runs and that it has the schema "
                 "(`rag-pipeline status`)"
@@ -69,4 +81,5 @@ class Pool:
 
     def close(self) -> None:
         """Give up all connections; those in use are closed when they come back."""
+        self._is_closed = True
         self._pool.close()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -20,9 +19,9 @@ from rag_pipeline.refresh.freshness import Standing, judge
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 
-_KEPT_S: Final = 2.0
-_PATIENCE_S: Final = 1.0
-_TIMEOUT_S: Final = 1.5
+_KEPT: Final = timedelta(seconds=2)
+_PATIENCE_S: Final = 0.8
+_TIMEOUT_S: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +52,13 @@ class Conditions:
         self._spare = spare
         self._clock = clock
         self._seen: Condition | None = None
-        self._seen_at = 0.0
+        self._seen_at: datetime | None = None
         self._looking: asyncio.Task[Condition] | None = None
 
     async def now(self) -> Condition:
         """How it stands."""
-        if self._seen is not None and time.monotonic() - self._seen_at < _KEPT_S:
+        # A clock that was put back must not keep it for longer.
+        if self._seen is not None and self._seen_at is not None and abs(self._clock() - self._seen_at) < _KEPT:
             return self._seen
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
@@ -72,7 +72,7 @@ class Conditions:
             self._seen = Condition(is_ready=False, problem="the database does not answer in time")
         except Exception:
             self._seen = Condition(is_ready=False, problem="the database does not answer")
-        self._seen_at = time.monotonic()
+        self._seen_at = self._clock()
         return self._seen
 
     def _condition(self) -> Condition:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from rag_pipeline.index.api_keys import key_of
+from rag_pipeline.index.api_keys import key_of, looks_like_key
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.errors import refusal
@@ -61,7 +61,10 @@ class Gate:
 
     def blocks(self, shown: Credentials) -> bool:
         """Whether `admit` and `count` may have to ask the database."""
-        return shown.key is not None or self._quotas.is_limited
+        if shown.key is not None:
+            # What is no key at all takes no place from those who have one.
+            return looks_like_key(shown.key)
+        return self._quotas.is_limited
 
     def who(self, shown: Credentials) -> Caller | None:
         """Who asks; None: nobody who is known. Counts nothing.
@@ -71,7 +74,7 @@ class Gate:
         """
         if self.admits_anonymously(shown):
             return Caller(tenant=self._settings.tenant, role="read")
-        if shown.key is None:
+        if shown.key is None or not looks_like_key(shown.key):
             return None
         with self._pool.connection() as connection:
             key = key_of(connection, shown.key, now=self._clock())

@@ -48,14 +48,16 @@ class Quotas:
             DatabaseUnavailable: there is a quota, and it cannot be known how much of it is left.
         """
         account = _Account(tenant, now.date().replace(day=1))
-        if self._most is not None and account not in self._written:
+        served = self._written.get(account)
+        if self._most is not None and served is None:
             with self._pool.connection() as connection:
                 served = requests_served(connection, tenant=account.tenant, month=account.month)
-            with self._lock:
-                self._written.setdefault(account, served)
         with self._lock:
-            if self._most is not None and self._written[account] + self._waiting[account] >= self._most:
-                return False
+            if self._most is not None and served is not None:
+                # Somebody may have written more in the meantime.
+                served = self._written.setdefault(account, served)
+                if served + self._waiting[account] >= self._most:
+                    return False
             self._waiting[account] += 1
             return True
 

@@ -46,9 +46,8 @@ class Workers:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(begun), timeout_s)
         except TimeoutError:
-            # One of the work itself is the work's business.
-            if begun.done() and not begun.cancelled():
-                raise
+            if begun.done() and not begun.cancelled() and isinstance(begun.exception(), TimeoutError):
+                raise  # one of the work itself is the work's business
             raise refusal(504, f"this took longer than {timeout_s:g} seconds: ask for less, or try again") from None
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from fastapi import APIRouter, Response
@@ -65,7 +66,8 @@ async def health(response: Response, services: ServicesOf, shown: Shown) -> Heal
         return Health(status="unavailable", ready=False, problem=condition.problem)
     index = None
     try:
-        caller = await services.spare.run(lambda: services.gate.who(shown)) if shown.key else services.gate.who(shown)
+        look = partial(services.gate.who, shown)
+        caller = await services.spare.run(look) if services.gate.blocks(shown) else look()
     except DatabaseUnavailable:
         caller = None
     if caller is not None:
