@@ -41,23 +41,28 @@ def quarantine(
 ) -> dict[str, dg.MetadataValue]:
     """Put a stage's failures on record and return them as metadata; too many of them fail the run.
 
+    What a person has accepted (`rag-pipeline quarantine accept`) is shown apart, and fails nothing.
+
     Raises:
         TooManyFailures: more than the configured number and share of `items` failed.
     """
     # What a source said of a failure may hold the address, and with it the token, that was used.
     failures = [replace(failure, reason=redact(failure.reason).text) for failure in failures]
     with pipeline.connection() as connection:
-        record_failures(connection, failures, stage=stage, days=days, now=pipeline.clock())
+        unaccepted = record_failures(connection, failures, stage=stage, days=days, now=pipeline.clock())
+    accepted, failures = len(failures) - len(unaccepted), unaccepted
     quality = pipeline.settings.quality
     if len(failures) > quality.max_failures and len(failures) > quality.max_failure_share * max(items, 1):
         raise TooManyFailures(
             f"{stage}: {len(failures)} of {items} items failed, the first with: {failures[0].reason}. "
             "See rag.ingestion_failures; raise [quality] max_failures to accept them"
         )
+    left_out = {"accepted_failures": dg.MetadataValue.int(accepted)} if accepted else {}
     if not failures:
-        return {}
+        return dict(left_out)
     rows = "\n".join(f"| `{f.source_id}` | {f.reason.replace('|', ' ')[:200]} |" for f in failures[:20])
     return {
+        **left_out,
         "quarantined": dg.MetadataValue.int(len(failures)),
         "quarantined_items": dg.MetadataValue.md(f"| item | reason |\n|---|---|\n{rows}"),
     }

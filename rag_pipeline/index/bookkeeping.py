@@ -76,12 +76,16 @@ def record_part(
 
 def record_failures(
     connection: Connection, failures: Iterable[Failure], *, stage: str, days: DayRange, now: datetime
-) -> None:
-    """Quarantine what failed in a stage's run over these days, and resolve what failed there before and now did not."""
+) -> list[Failure]:
+    """Quarantine what failed in a stage's run over these days, and resolve what failed there before and now did not.
+
+    Returns those that no person has accepted, in the order of their names.
+    """
+    unaccepted = []
     with connection.transaction(), connection.cursor() as cursor:
         # In one order, so that two runs never wait for each other in a circle.
         for failure in sorted(failures, key=lambda f: (f.tenant, f.source_type, f.source_id, f.stage)):
-            cursor.execute(
+            recorded = cursor.execute(
                 queries("progress")["record_failure"],
                 {
                     "tenant": failure.tenant, "source_type": failure.source_type, "source_id": failure.source_id,
@@ -89,11 +93,14 @@ def record_failures(
                     "source_updated_at": failure.source_updated_at,
                     "reason": failure.reason.replace("\0", ""), "now": now,
                 },
-            )  # fmt: skip
+            ).fetchone()  # fmt: skip
+            if not (recorded and recorded[0]):
+                unaccepted.append(failure)
         cursor.execute(
             queries("progress")["resolve_failures"],
             {"stage": stage, "first": days.first, "last": days.last, "now": now},
         )
+    return unaccepted
 
 
 def failing_days(connection: Connection) -> list[date]:

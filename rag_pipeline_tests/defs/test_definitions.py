@@ -14,6 +14,7 @@ from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import cell, plot_by_name, size, table
 from rag_pipeline.defs.partitions import daily_partitions
 from rag_pipeline.errors import ConfigError, TooManyFailures, TransientError
+from rag_pipeline.index.quarantine import accept
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.settings import Settings
 from rag_pipeline_tests.end_to_end.installation import Installation
@@ -106,6 +107,10 @@ def test_failures_over_the_threshold_fail_the_run_and_are_on_record(tmp_path, da
     assert quarantine(pipeline, failed(3), stage="documents", days=days, items=100)
     with pytest.raises(TooManyFailures, match=r"3 of 4 items failed"):
         quarantine(pipeline, failed(3), stage="documents", days=days, items=4)
+    with pipeline.connection() as connection:
+        accept(connection, "project:2.md", note="left out", now=pipeline.clock())
+    shown = quarantine(pipeline, failed(3), stage="documents", days=days, items=4)
+    assert (shown["accepted_failures"].value, shown["quarantined"].value) == (1, 2)
 
 
 def test_the_longest_wait_is_bounded():

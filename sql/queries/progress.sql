@@ -42,7 +42,8 @@ ON CONFLICT (tenant_id, source_type, source_id, stage) DO UPDATE SET
     resolved_at = CASE WHEN excluded.source_updated_at = present.source_updated_at AND present.accepted IS NOT NULL
                        THEN present.resolved_at END,
     accepted = CASE WHEN excluded.source_updated_at = present.source_updated_at THEN present.accepted END
-WHERE excluded.source_updated_at >= present.source_updated_at;
+WHERE excluded.source_updated_at >= present.source_updated_at
+RETURNING accepted IS NOT NULL;
 
 -- name: resolve_failures
 -- What failed in these days and was not recorded again by this run has succeeded; what the index holds in a newer state
