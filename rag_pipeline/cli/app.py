@@ -233,6 +233,7 @@ def reconcile(
 
 
 app.command(short_help="Answer over HTTP.")(serve)
+app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")
@@ -344,7 +345,6 @@ def evaluate(
 
 
 app.command(short_help="Show size, growth, freshness, quality and cost.")(report)
-app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 app.command("maintain", short_help="Put the index in order.")(maintain)
 app.command(short_help="Take something out for good.")(forget)
 
