@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -47,6 +48,8 @@ def _converse(settings: Settings, *, scopes: Sequence[str]) -> None:
     from rag_pipeline.serving.caller import Caller
     from rag_pipeline.serving.mcp_server import KnowledgeServer, serve_stdio
 
+    # Ctrl-C ends it at once: Python would wait for the thread that reads, which reads until the client closes its end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     caller = Caller(tenant=settings.tenant, role="read", scopes=tuple(scopes))
     timeout_s = settings.serving.request_timeout_s
     with closing(Knowledge(settings, environ=os.environ, timeout_s=timeout_s)) as knowledge:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -142,6 +143,19 @@ def test_it_starts_without_a_database_and_ends_with_its_client(tmp_path):
     assert "rag-pipeline up" in answers[1]["result"]["content"][0]["text"]
     assert "Traceback" not in said
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_while_its_client_is_still_there(tmp_path):
+    command = running(tmp_path, None)
+    assert command.stdin is not None
+    assert command.stdout is not None
+    command.stdin.write(f"{json.dumps(HELLO)}\n")
+    command.stdin.flush()
+    assert json.loads(command.stdout.readline())["id"] == 1
+    command.send_signal(signal.SIGINT)
+    assert command.wait(timeout=30) == -signal.SIGINT
+    assert "Traceback" not in command.communicate()[1]
 
 
 @pytest.mark.slow
