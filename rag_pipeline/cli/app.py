@@ -21,6 +21,7 @@ from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
 from rag_pipeline.cli.keys import keys
 from rag_pipeline.cli.maintenance import maintain
+from rag_pipeline.cli.mcp import mcp
 from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.queries import queries
@@ -234,6 +235,7 @@ def reconcile(
 
 
 app.command(short_help="Answer over HTTP.")(serve)
+app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")

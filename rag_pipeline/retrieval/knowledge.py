@@ -17,7 +17,7 @@ import psycopg
 from rag_pipeline.embedded import existing_database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.sharing import SharedEmbedders
-from rag_pipeline.errors import DatabaseUnavailable, RagPipelineError, TransientError
+from rag_pipeline.errors import DatabaseUnavailable, TransientError
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.retrieval.context import Context, build_context
@@ -111,15 +111,15 @@ class Knowledge:
         """Numbered, fenced passages for a prompt, at most `budget_tokens` (100 to 20,000) of them; see `build_context`.
 
         Raises:
-            RagPipelineError: what `find` raises; everything else is the context's `reason`.
+            ConfigError, DatabaseUnavailable, TransientError: as `find`; all else is the context's `reason`.
         """
-        failed: list[RagPipelineError] = []
+        failed: list[Exception] = []
 
         def search(checked: SearchQuery) -> Sequence[object]:
             try:
                 # The question as it was checked, and where to look as it was asked.
                 return self.find(replace(query, text=checked.text)).hits
-            except RagPipelineError as error:
+            except Exception as error:
                 failed.append(error)
                 raise
 

@@ -103,7 +103,7 @@ class Retriever:
         """Numbered, fenced passages for a prompt, at most `budget_tokens` (100 to 20,000) of them.
 
         Raises:
-            RagPipelineError: what `search` raises; that nothing was found is the context's `reason`.
+            ConfigError, DatabaseUnavailable: as `search`; that nothing was found is the context's `reason`.
         """
         return self.knowledge.context(self._query(question, k=k, where=where), budget_tokens=budget_tokens)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
@@ -37,11 +38,16 @@ def _credentials(
     header: Annotated[str | None, Security(_HEADER)],
 ) -> Credentials:
     del bearer, header  # for the documentation; to them, what is empty or no Bearer token is nothing
+    return credentials_of(request, cors_origins=services.settings.serving.cors_origins)
+
+
+def credentials_of(request: Request, *, cors_origins: Sequence[str]) -> Credentials:
+    """What a request shows of who sent it: a key as `X-API-Key` or `Authorization: Bearer`, or none."""
     key = request.headers.get("x-api-key")
     if key is None and "authorization" in request.headers:
         scheme, _, token = request.headers["authorization"].partition(" ")
         key = token.strip() if scheme.lower() == "bearer" else ""
-    is_relayed = any(name in request.headers for name in _RELAYED) or _is_of_another_site(request, services)
+    is_relayed = any(name in request.headers for name in _RELAYED) or _is_of_another_site(request, cors_origins)
     return Credentials(key=key, host=request.headers.get("host", ""), is_relayed=is_relayed)
 
 
@@ -78,10 +84,10 @@ Writer = Annotated[Caller, Security(_writer, scopes=[WRITE])]
 """Whoever may write; nobody does without a key."""
 
 
-def _is_of_another_site(request: Request, services: Services) -> bool:
+def _is_of_another_site(request: Request, cors_origins: Sequence[str]) -> bool:
     """Whether a web page sent this that is neither ours nor one that `serving.cors_origins` names."""
     origin = request.headers.get("origin")
     if origin is None:
         return request.headers.get("sec-fetch-site") == "cross-site"
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    return origin not in (own, *services.settings.serving.cors_origins)
+    return origin not in (own, *cors_origins)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from rag_pipeline.retrieval.context import LEAST_BUDGET_TOKENS
 from rag_pipeline.retrieval.knowledge import MOST_CONTEXT_TOKENS
 from rag_pipeline.retrieval.query import Legs, SearchQuery
 from rag_pipeline.serving.caller import Caller
+from rag_pipeline.serving.fields import Name, Question, Storable, Strict
 
 _MOST_HITS: Final = 50
-_QUESTION_CHARS: Final = 4_000
-_NAME_CHARS: Final = 1_000
-_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
-
-
-def _storable(text: str) -> str:
-    if _UNSTORABLE.search(text):
-        raise ValueError("holds a character that no text in the index has")
-    return text
+_ADDRESS_CHARS: Final = 2_000
 
 
 def _listed(value: object) -> object:
@@ -37,15 +29,7 @@ def _listed(value: object) -> object:
     return value
 
 
-Question = Annotated[str, Field(min_length=1, max_length=_QUESTION_CHARS), AfterValidator(_storable)]
-Name = Annotated[str, Field(min_length=1, max_length=_NAME_CHARS), AfterValidator(_storable)]
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, title="Arguments")
-
-
-class _Filtered(_Arguments):
+class _Filtered(Strict):
     """Where to look; everywhere when nothing is named."""
 
     question: Question = Field(description="What you want to know, in words; identifiers and error messages help.")
@@ -106,10 +90,12 @@ class ContextArguments(_Filtered):
         return self._query(caller, k=self.k)
 
 
-class DocumentArguments(_Arguments):
+class DocumentArguments(Strict):
     """Of `get_document`."""
 
-    document: Name = Field(description="The document_id or url of a hit, a source_id, a path, or owner/name#1.")
+    document: Annotated[str, StringConstraints(min_length=1, max_length=_ADDRESS_CHARS), Storable] = Field(
+        description="The document_id or url of a hit, a source_id, a path, or owner/name#1."
+    )
     from_line: int | None = Field(
         default=None, ge=1, le=2**31, description="Begin at this line of the source, such as a hit's start_line."
     )
@@ -119,7 +105,7 @@ class DocumentArguments(_Arguments):
     max_chars: int = Field(default=20_000, ge=200, le=100_000, description="How long the page may be.")
 
 
-class NoArguments(_Arguments):
+class NoArguments(Strict):
     """Of `list_sources`."""
 
 

@@ -152,7 +152,7 @@ class ContextResult(BaseModel):
     """Of `get_context`."""
 
     enabled: bool = Field(description="Whether there is anything to use.")
-    reason: str = Field(description="ok, nothing_found, skipped (nothing was asked) or timeout.")
+    reason: str = Field(description="ok, nothing_found, or skipped: nothing was asked.")
     text: str = Field(description=f"Passages under [Source N], each in fences. {_DATA}")
     tokens: int
     sources: list[HitOf] = Field(description="By their numbers.")
@@ -223,7 +223,8 @@ def page_end(text: str, start: int, *, max_chars: int) -> int:
 
 
 def _spoken_hit(hit: HitOf) -> str:
-    path = " > ".join(one_line(name) for name in hit.heading_path)
+    inside = hit.heading_path[hit.heading_path[:1] == [hit.title] :]
+    path = " > ".join(one_line(name) for name in inside)
     head = f"[{hit.number}] {one_line(hit.title)} - {one_line(hit.location)}"
     about = [
         head + (f" ({path})" if path else ""),

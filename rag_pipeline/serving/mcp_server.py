@@ -22,7 +22,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 
-from rag_pipeline.errors import ConfigError, DatabaseUnavailable, RagPipelineError
+from rag_pipeline.errors import ConfigError, DatabaseUnavailable, RagPipelineError, TransientError
 from rag_pipeline.retrieval.deadline import within
 from rag_pipeline.retrieval.knowledge import Knowledge
 from rag_pipeline.serving.caller import Caller
@@ -96,7 +96,10 @@ def _document(knowledge: Knowledge, caller: Caller, arguments: DocumentArguments
 
 
 def _context(knowledge: Knowledge, caller: Caller, arguments: ContextArguments) -> Result:
-    return ContextResult.of(knowledge.context(arguments.query(caller), budget_tokens=arguments.budget_tokens))
+    context = knowledge.context(arguments.query(caller), budget_tokens=arguments.budget_tokens)
+    if context.reason not in ("ok", "nothing_found", "skipped"):
+        raise TransientError(f"no context could be built in time ({context.reason}): ask again")
+    return ContextResult.of(context)
 
 
 def _sources(knowledge: Knowledge, caller: Caller, arguments: NoArguments) -> Result:
@@ -174,12 +177,12 @@ class KnowledgeServer:
         try:
             arguments = tool.arguments.model_validate(params.arguments or {})
             result = await self._worked(partial(tool.work, self._knowledge, caller, arguments))
+            return types.CallToolResult(
+                content=[types.TextContent(type="text", text=result.spoken())],
+                structured_content=result.model_dump(mode="json"),
+            )
         except Exception as error:
             return _failed(tool, error, caller=caller)
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=result.spoken())],
-            structured_content=result.model_dump(mode="json"),
-        )
 
     async def _worked(self, work: Callable[[], Result]) -> Result:
         if self._limiter is None:  # belongs to the event loop, which is there by now
