@@ -19,6 +19,10 @@ class ConfigError(UserError):
     """The configuration file or the environment says something that cannot be followed."""
 
 
+class NothingIndexed(ConfigError):
+    """There is no index to ask yet, whatever is asked of it."""
+
+
 class SourceNotFound(UserError):
     """A repository, branch or path that was named does not exist or cannot be read."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.spaces import embedder_of
-from rag_pipeline.errors import ConfigError, RagPipelineError
+from rag_pipeline.errors import ConfigError, NothingIndexed, RagPipelineError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
@@ -85,7 +85,7 @@ class Retriever:
     def _active(self) -> EmbeddingSpace:
         space = active_space(self._connection)
         if space is None:
-            raise ConfigError("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
+            raise NothingIndexed("nothing is indexed yet: run `rag-pipeline up` or `rag-pipeline materialize` first")
         return space
 
     def _find(self, query: SearchQuery, space: EmbeddingSpace) -> Found:
