@@ -6,6 +6,7 @@ markup, so that what an indexed document holds stays text.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,8 +46,11 @@ router = APIRouter(include_in_schema=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     content: bytes
+    packed: bytes
+    """The same with gzip."""
     content_type: str
     etag: str
+    """Weak: packed or not, it is the same."""
 
 
 def _files() -> Mapping[str, _File]:
@@ -55,8 +59,9 @@ def _files() -> Mapping[str, _File]:
     for path in sorted(Path(__file__).parent.iterdir()):
         if (content_type := _TYPES.get(path.suffix)) is not None:
             content = path.read_bytes()
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[path.name] = _File(content=content, content_type=content_type, etag=etag)
+            etag = f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
+            packed = gzip.compress(content, mtime=0)
+            found[path.name] = _File(content=content, packed=packed, content_type=content_type, etag=etag)
     return found
 
 
@@ -79,9 +84,19 @@ async def static(request: Request, name: str) -> Response:
 
 
 def _answer(request: Request, file: _File) -> Response:
-    headers = {**_HEADERS, "ETag": file.etag}
-    # A proxy that compresses on the way marks the tag as weak.
+    headers = {**_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
     known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
-    if file.etag in known or "*" in known:
+    if file.etag.removeprefix("W/") in known or "*" in known:
         return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.content_type, headers=headers)
+    content = file.content
+    if _takes_gzip(request.headers.get("accept-encoding", "")):
+        content, headers["Content-Encoding"] = file.packed, "gzip"
+    return Response(content, media_type=file.content_type, headers=headers)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for choice in accepted.lower().split(","):
+        name, _, weight = choice.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return False

@@ -6,13 +6,16 @@ import { button, byId, copy, el, outLink, say } from "./dom.js";
 import { askForKeyAfter, trouble } from "./notices.js";
 import { prose, quotes } from "./prose.js";
 import { linesOf, meta } from "./results.js";
-import { isCode, number, plural, supportWords, verdict } from "./text.js";
+import { isCode, number, plural, reflowed, supportWords, verdict } from "./text.js";
 import { thumbs } from "./thumbs.js";
 
 const MOST_TURNS = 6;
 const MOST_CHARACTERS = 4000; // of a turn that is sent along
 
 const conversations = new Map(); // by address, so that back and forward ask nothing again
+// A cut may leave half a character, which the service would refuse.
+const short = (text) => text.slice(0, MOST_CHARACTERS).replace(/[\ud800-\udbff]$/, "");
+
 let running = null;
 let turns = 0;
 
@@ -65,8 +68,8 @@ async function takeTurn(conversation, question) {
     const given = await ask({ ...conversation.view, question, history: history.slice(-2 * MOST_TURNS) }, {
       signal: control.signal, onLooked: turn.looked, onText: turn.wrote,
     });
-    history.push({ role: "user", content: question.slice(0, MOST_CHARACTERS) });
-    history.push({ role: "assistant", content: given.text.slice(0, MOST_CHARACTERS) });
+    history.push({ role: "user", content: short(question) });
+    history.push({ role: "assistant", content: short(given.text) });
     finish(turn, given, { view: conversation.view, askNext });
   } catch (error) {
     turn.ended();
@@ -100,6 +103,7 @@ function blank(question, stop) {
     id: turns, title, node, state, written, rest,
     looked: ({ hits = [] }) => (state.firstChild.textContent = `Reading ${plural(hits.length, "passage")} …`),
     wrote: (more) => {
+      state.firstChild.textContent = "Writing …";
       text += more;
       if (!isPlanned) requestAnimationFrame(() => {
         isPlanned = false;
@@ -114,7 +118,7 @@ function blank(question, stop) {
 function finish(turn, given, { view, askNext }) {
   turn.ended();
   const sources = given.sources ?? [];
-  const items = new Map(sources.map((source) => [source.number, sourceItem(source, turn.id)]));
+  const items = new Map(sources.map((source) => [source.number, sourceItem(source, turn.id, given.model)]));
   const cite = (wanted) => {
     const source = sources.find(({ number }) => number === wanted);
     const lead = () => items.get(wanted).focus();
@@ -150,16 +154,21 @@ function madeBy({ model, input_tokens, output_tokens, cost_usd, milliseconds }) 
   return `${model} · ${number(input_tokens)} tokens read, ${number(output_tokens)} written${cost} · ${number(milliseconds / 1000, 1)} s`;
 }
 
-function sourceItem(source, turn) {
+function sourceItem(source, turn, isQuoted) {
   const title = source.title || source.location;
   return el(
     "li", { tabindex: "-1", id: `source-${turn}-${source.number}`, value: source.number },
     el("p", { class: "title", dir: "auto" }, outLink(source.url, {}, title) ?? el("strong", {}, title), linesOf(source)),
     meta(source),
-    el("blockquote", { class: isCode(source) ? "code" : "words", dir: "auto" }, source.quote),
-    el("p", { class: "soft", title: `support ${number(source.support, 2)}` }, supportWords(source.support)),
+    isQuoted && quoteOf(source),
+    isQuoted && el("p", { class: "soft", title: `support ${number(source.support, 2)}` }, supportWords(source.support)),
   );
 }
+
+const quoteOf = (source) => {
+  const quote = String(source.quote ?? "");
+  return el("blockquote", { class: isCode(source) ? "code" : "words", dir: "auto" }, isCode(source) ? quote : reflowed(quote));
+};
 
 function after(given, askNext) {
   const next = given.follow_ups ?? [];

@@ -26,8 +26,8 @@ export function outLink(address, attributes, ...children) {
   return href && el("a", { href, target: "_blank", rel: "noopener noreferrer", ...attributes }, ...children);
 }
 
-export const marked = (text, spans) =>
-  pieces(text, spans).map((piece) => (piece.marked ? el("mark", {}, piece.text) : piece.text));
+export const marked = (text, spans, cuts) =>
+  pieces(text, spans, cuts).map((piece) => (piece.marked ? el("mark", {}, piece.text) : piece.text));
 
 let lastSaid = "";
 let sayLater;

@@ -8,11 +8,11 @@ export function trouble(error, retry, { isPatient = false } = {}) {
   const again = button("Try again", retry, { class: "main" });
   const node = el(
     "div", { class: "notice" },
-    el("p", {}, el("strong", {}, `${error.message}.`), error.wait ? ` It asks to wait ${waitWords(error.wait)}.` : ""),
+    el("p", {}, el("strong", {}, `${error.message}.`), error.wait ? ` Wait ${waitWords(error.wait)}.` : ""),
     el("p", { class: "soft", dir: "auto" }, error.detail),
     el(
-      "p", { class: "buttons" }, again,
-      [401, 403].includes(error.status) && button("Enter a key", () => askForKey("", retry)),
+      "p", { class: "buttons" },
+      [401, 403].includes(error.status) ? button("Enter a key", () => askForKey("", retry), { class: "main" }) : again,
     ),
   );
   say(`${error.message}. ${error.detail}`);

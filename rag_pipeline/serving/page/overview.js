@@ -13,7 +13,8 @@ export async function loadSources(choose) {
   known = (await sources()).sources ?? [];
   fillFilters();
   const newest = [...known].sort((a, b) => String(a.repository).localeCompare(b.repository) || b.documents - a.documents);
-  byId("overview").replaceChildren(newest.length ? table(newest, choose) : nothingYet());
+  const hint = el("p", {}, "Type to search; ", el("kbd", {}, "Enter"), " asks for an answer with its sources.");
+  byId("overview").replaceChildren(...(newest.length ? [hint, table(newest, choose)] : [nothingYet()]));
 }
 
 /** Make both filters offer what there is, and what is chosen already, whether it is there or not. */

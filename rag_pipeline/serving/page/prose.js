@@ -1,6 +1,7 @@
 // The text of an answer as nodes: the little of Markdown that language models write, and the marks of citations.
 
 import { el } from "./dom.js";
+import { reflowed } from "./text.js";
 
 const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[Source (\d{1,4})\]/g;
 const MARKS = /((?:\s*\[Source \d{1,4}\])+)/;
@@ -67,7 +68,7 @@ export function quotes(text, cite, isCode) {
     else {
       const kind = numbers.every(isCode) ? "code" : "words";
       const marks = numbers.map((number) => cite(number) ?? `[Source ${number}]`);
-      nodes.push(el("blockquote", { class: kind, dir: "auto" }, quote, el("footer", {}, "from ", marks)));
+      nodes.push(el("blockquote", { class: kind, dir: "auto" }, kind === "code" ? quote : reflowed(quote), el("footer", {}, "from ", marks)));
     }
   }
   return nodes;

@@ -1,7 +1,7 @@
 // The list of hits, and why each is in it.
 
 import { button, byId, copy, el, marked, outLink } from "./dom.js";
-import { ago, isCode, kindName, number, plural } from "./text.js";
+import { ago, cutsOf, isCode, kindName, number, plural } from "./text.js";
 import { thumbs } from "./thumbs.js";
 
 const LEGS = { lexical: "Words (BM25)", vector: "Meaning (cosine)", rerank: "Reranker" };
@@ -28,7 +28,10 @@ export const explain = (opener) => opener.closest(".hit")?.querySelector(".expla
 export const copied = (hit) => outLink(hit.url, {})?.href ?? hit.location ?? "";
 
 function item(hit) {
-  const snippet = el("div", { class: isCode(hit) ? "snippet code" : "snippet", dir: "auto" }, marked(hit.text ?? "", hit.highlights));
+  const text = String(hit.text ?? "");
+  const cuts = isCode(hit) ? [] : cutsOf(text, [hit.title, ...(hit.heading_path ?? [])]);
+  const look = isCode(hit) ? "snippet code" : "snippet";
+  const snippet = el("div", { class: look, dir: "auto" }, marked(text, hit.highlights, cuts));
   const whole = button("Show all", () => unfold(snippet, whole), { class: "quiet whole", "aria-expanded": "false", hidden: true });
   const why = el("div", { class: "why", id: `why-${hit.rank}`, hidden: true });
   const explaining = button("Why this?", () => toggle(explaining, why, hit), {
@@ -66,7 +69,7 @@ export function meta(hit) {
   );
 }
 
-const score = (hit) => el("span", { class: "soft score", title: "What it was ranked by" }, number(hit.score, 2));
+const score = (hit) => el("span", { class: "soft score", title: "What it was ranked by" }, `score ${number(hit.score, 2)}`);
 
 /** Long texts are cut to a few lines, those around the first marked word. */
 function fit(hit) {

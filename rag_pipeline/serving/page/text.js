@@ -13,15 +13,19 @@ export function safeAddress(address) {
 
 /**
  * The text cut at the spans, in order: [{text, marked}]. Spans are counted in code points, as Python counts, while
- * strings are made of UTF-16 units here. Spans that make no sense are left out.
+ * strings are made of UTF-16 units here. Spans that make no sense are left out. `cuts` are of UTF-16 units.
  */
-export function pieces(text, spans) {
+export function pieces(text, spans, cuts = []) {
   const at = [];
   for (let unit = 0; unit < text.length; unit += text.codePointAt(unit) > 0xffff ? 2 : 1) at.push(unit);
   at.push(text.length);
   const last = at.length - 1;
   const found = [];
   let done = 0;
+  const add = (from, to, marked) => {
+    const piece = without(text, from, to, cuts);
+    if (piece) found.push({ text: piece, marked });
+  };
   const inOrder = (Array.isArray(spans) ? spans : [])
     .filter((span) => Array.isArray(span) && span.length === 2 && span.every(Number.isInteger))
     .sort((a, b) => a[0] - b[0]);
@@ -29,13 +33,52 @@ export function pieces(text, spans) {
     const from = Math.max(done, at[Math.min(Math.max(start, 0), last)]);
     const to = at[Math.min(Math.max(end, 0), last)];
     if (to <= from) continue;
-    if (from > done) found.push({ text: text.slice(done, from), marked: false });
-    found.push({ text: text.slice(from, to), marked: true });
+    add(done, from, false);
+    add(from, to, true);
     done = to;
   }
-  if (done < text.length) found.push({ text: text.slice(done), marked: false });
+  add(done, text.length, false);
   return found;
 }
+
+function without(text, from, to, cuts) {
+  let kept = "";
+  let at = from;
+  for (const [start, end, instead] of cuts) {
+    if (end <= from || start >= to) continue;
+    kept += text.slice(at, Math.max(start, from)) + (start >= from ? instead : "");
+    at = Math.min(end, to);
+  }
+  return kept + text.slice(at, to);
+}
+
+const FENCE = /^\s*(```|~~~)/;
+const GOES_ON = /^ {0,6}(?![\s#>|*+=:-]|```|~~~|\.\. |\d+[.)]\s)/;
+
+/**
+ * What prose is shown without, [start, end, what instead]: ends of lines within a paragraph, whose source is as wide as
+ * its author's editor was, and a heading at the start that is said above it already.
+ */
+export function cutsOf(text, said = []) {
+  const cuts = [];
+  let at = 0;
+  let isFenced = false;
+  const heading = /^#{1,6} +([^\n]+)\n+/.exec(text);
+  if (heading && said.includes(heading[1].trim())) cuts.push([0, heading[0].length, ""]);
+  const lines = text.split("\n");
+  lines.forEach((line, index) => {
+    const next = lines[index + 1];
+    if (FENCE.test(line)) isFenced = !isFenced;
+    else if (!isFenced && line.length >= 50 && next && /^ {0,3}[^\s|#]/.test(line) && GOES_ON.test(next)) {
+      cuts.push([at + line.length, at + line.length + 1 + next.search(/\S/), " "]);
+    }
+    at += line.length + 1;
+  });
+  return cuts;
+}
+
+/** Prose as it is shown, where nothing in it is marked. */
+export const reflowed = (text) => without(text, 0, text.length, cutsOf(text));
 
 const STEPS = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
@@ -62,11 +105,11 @@ export const isCode = (hit) => hit.source_type === "code";
 export function verdict({ status, confidence }) {
   if (status === "small_talk") return null;
   if (status === "unknown") return { level: "none", words: "Not in the index" };
-  if (status === "unsupported") return { level: "low", words: "Not borne out by the sources" };
+  if (status === "unsupported") return { level: "low", words: "Not supported by the sources" };
   if (confidence >= 0.7) return { level: "high", words: "Well supported" };
   if (confidence >= 0.4) return { level: "middle", words: "Partly supported" };
   return { level: "low", words: "Thinly supported" };
 }
 
 export const supportWords = (support) =>
-  support >= 0.7 ? "bears it out" : support >= 0.4 ? "bears it out in part" : "hardly bears it out";
+  support >= 0.7 ? "supports it" : support >= 0.4 ? "supports it in part" : "hardly supports it";

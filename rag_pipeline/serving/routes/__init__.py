@@ -5,8 +5,10 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from rag_pipeline.serving import page
 from rag_pipeline.serving.routes import health
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    page.router,
 )  # fmt: skip
