@@ -78,7 +78,7 @@ function fit(hit) {
   hit.querySelector(".whole").hidden = false;
   snippet.classList.add("cut");
   const first = snippet.querySelector("mark");
-  const below = first ? first.offsetTop - snippet.offsetTop - snippet.clientHeight * 0.6 : 0;
+  const below = first ? first.offsetTop - snippet.clientHeight * 0.6 : 0;
   if (below > 0) snippet.scrollTop = below;
 }
 

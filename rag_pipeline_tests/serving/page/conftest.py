@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,11 @@ class Tab:
     def gate(self, question: str) -> threading.Event:
         """Hold what this question gets back until the event is set."""
         return self.stub.gates.setdefault(question, threading.Event())
+
+    def stop_the_clock(self) -> None:
+        """From now on the page's time goes on only as the test says."""
+        self.page.clock.install()
+        self.page.clock.pause_at(time.time() + 3600)
 
     def note(self, message: ConsoleMessage) -> None:
         """Remember an error of the console; that a request was refused is the business of the test."""
