@@ -51,8 +51,7 @@ function put(node) {
 
 async function takeTurn(conversation, question) {
   stopAnswer();
-  const control = new AbortController();
-  running = control;
+  const control = (running = new AbortController());
   conversation.more?.remove();
   const turn = blank(question, () => control.abort());
   conversation.node.append(turn.node);
@@ -74,11 +73,11 @@ async function takeTurn(conversation, question) {
   } catch (error) {
     turn.ended();
     if (control.signal.aborted) {
-      turn.state.replaceChildren("Stopped. ", button("Ask again", retry));
+      turn.tell("Stopped. ", button("Ask again", retry));
       say("Stopped");
     } else if (error.status === undefined) throw error; // a fault of this page
     else {
-      turn.state.replaceChildren(trouble(error, retry));
+      turn.tell(trouble(error, retry));
       askForKeyAfter(error, retry);
     }
   } finally {
@@ -100,7 +99,12 @@ function blank(question, stop) {
   let text = "";
   let isPlanned = false;
   return {
-    id: turns, title, node, state, written, rest,
+    id: turns, title, node, written, rest,
+    tell: (...nodes) => {
+      const wasHere = state.contains(document.activeElement);
+      state.replaceChildren(...nodes);
+      if (wasHere) title.focus();
+    },
     looked: ({ hits = [] }) => (state.firstChild.textContent = `Reading ${plural(hits.length, "passage")} …`),
     wrote: (more) => {
       state.firstChild.textContent = "Writing …";
@@ -128,7 +132,7 @@ function finish(turn, given, { view, askNext }) {
   turn.written.replaceChildren(...(given.model ? prose(given.text, cite) : quotes(given.text, cite, isCodeAt)));
   const judged = verdict(given);
   const told = el("span", { class: `verdict ${judged?.level}`, title: `confidence ${number(given.confidence, 2)}` }, judged?.words);
-  turn.state.replaceChildren(
+  turn.tell(
     judged ? told : "",
     el("span", { class: "soft" }, sources.length ? plural(sources.length, "source") : ""),
     button("Copy link", (event) => copy(new URL(addressOf(view), location.href).href, event.currentTarget)),

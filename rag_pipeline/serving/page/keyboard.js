@@ -19,9 +19,9 @@ export function startKeyboard({ clear }) {
 
 function act({ key, target }, { clear, letters }) {
   const box = byId("box");
+  if (target !== box && target.matches("input, select, textarea")) return false;
   if (key === "Escape") return clear(), true;
   if (target === box) return key === "ArrowDown" && move(1);
-  if (target.matches("input, select, textarea")) return false;
   if (key === "ArrowDown" || key === "ArrowUp") {
     return target.closest("#hits") !== null && move(key === "ArrowDown" ? 1 : -1);
   }

@@ -10,7 +10,7 @@ import { fillFilters, loadSources } from "./overview.js";
 import { openers, showHits } from "./results.js";
 import { number, plural } from "./text.js";
 
-const PAUSE_MS = 140; // after a letter, before it is searched for
+const PAUSE_MS = 180; // after a letter, before it is searched for
 const SLOW_MS = 300; // before it is said that something is under way
 const SAY_MS = 900; // so that those who listen hear the last count, not each one
 const K = 10;
@@ -49,12 +49,11 @@ async function find(wanted, { again = false } = {}) {
     if (!control.signal.aborted) showFound(found, wanted);
   } catch (error) {
     if (control.signal.aborted) return;
-    const retry = () => find(view(), { again: true });
     searched = "";
     showNothing("");
-    byId("notice").replaceChildren(trouble(error, retry, { isPatient: true }));
+    showNotice(trouble(error, () => find(view(), { again: true }), { isPatient: true }));
     if (error.status === undefined) throw error;
-    askForKeyAfter(error, retry);
+    askForKeyAfter(error);
   } finally {
     clearTimeout(slow);
   }
@@ -63,8 +62,15 @@ async function find(wanted, { again = false } = {}) {
 function showNothing(words) {
   showHits({ hits: [] });
   byId("found").textContent = words;
-  byId("notice").replaceChildren();
+  showNotice();
   byId("more").hidden = true;
+}
+
+/** Who has pressed a button of the notice before goes on in the box. */
+function showNotice(...nodes) {
+  const wasHere = byId("notice").contains(document.activeElement);
+  byId("notice").replaceChildren(...nodes.filter(Boolean));
+  if (wasHere) box.focus();
 }
 
 function showFound(found, wanted) {
@@ -72,10 +78,7 @@ function showFound(found, wanted) {
   const count = plural(hits.length, "result");
   showHits({ ...found, hits });
   byId("found").textContent = hits.length ? `${count} in ${number(found.milliseconds)} ms` : "";
-  byId("notice").replaceChildren(...[
-    found.degraded && el("p", { class: "notice" }, `Note: ${found.degraded}`),
-    !hits.length && nothingFound(wanted),
-  ].filter(Boolean));
+  showNotice(found.degraded && el("p", { class: "notice" }, `Note: ${found.degraded}`), !hits.length && nothingFound(wanted));
   byId("more").hidden = hits.length < k || k >= MOST;
   say(hits.length ? count : "Nothing found", SAY_MS);
 }
@@ -107,7 +110,7 @@ function everywhere() {
 }
 
 function clear() {
-  if (stopAnswer()) return;
+  if (!byId("answer").hidden && stopAnswer()) return;
   go({ ...view(), q: "" });
   box.focus();
 }
@@ -115,7 +118,7 @@ function clear() {
 function askNow() {
   const wanted = { ...view(), isAsked: true };
   if (wanted.q) go(wanted);
-  else box.focus();
+  if (!wanted.q || document.activeElement === document.body) box.focus();
 }
 
 function arrive(wanted) {
@@ -140,7 +143,7 @@ function loadFilters() {
   };
   loadSources(chosen).catch((error) => {
     if (error.status === undefined) throw error;
-    if (error.status === 401) askForKeyAfter(error, loadFilters);
+    if (error.status === 401) askForKeyAfter(error);
     else if (!box.value.trim()) byId("overview").replaceChildren(trouble(error, loadFilters));
   });
 }

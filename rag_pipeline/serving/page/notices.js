@@ -50,7 +50,7 @@ export function askForKey(reason, retry) {
 }
 
 /** What a refused request leads to: a question for a key when one is missing or wrong. */
-export function askForKeyAfter(error, retry) {
+export function askForKeyAfter(error, retry = null) {
   if (error.status === 401) {
     askForKey(key() ? "The service did not accept this key." : "The service answers only those who have a key.", retry);
   }

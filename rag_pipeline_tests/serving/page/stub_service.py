@@ -33,7 +33,9 @@ budget says how often; it is counted per delivery, not per run. What failed for 
 with the reason."""
 
 
-def hit(rank: int = 1, *, text: str = PROSE, words: tuple[str, ...] = ("retry", "budget"), **other: Any) -> dict[str, Any]:
+def hit(
+    rank: int = 1, *, text: str = PROSE, words: tuple[str, ...] = ("retry", "budget"), **other: Any
+) -> dict[str, Any]:
     """A hit as the service gives it, with the words marked in its text, counted in code points."""
     spans = [
         [at, at + len(word)] for word in words for at in range(len(text)) if text[at : at + len(word)].lower() == word

@@ -188,7 +188,9 @@ def test_only_the_last_count_is_spoken(tab: Tab):
     assert tab.page.evaluate("window.said") == ["3 results"]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("axe_playwright_python") is None, reason="axe-playwright-python is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("axe_playwright_python") is None, reason="axe-playwright-python is not installed"
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("shown", ["empty", "everything", "help", "key"])
 def test_axe_has_nothing_to_complain_about(tab_with, scheme, shown):
@@ -202,3 +204,25 @@ def test_axe_has_nothing_to_complain_about(tab_with, scheme, shown):
         tab.page.locator(f"#{shown}-button").click()
     found: list[dict[str, Any]] = Axe().run(tab.page).response["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_escape_in_another_field_loses_nothing(tab: Tab):
+    tab.ask(QUESTION)
+    further = tab.page.get_by_label("Ask further about this answer")
+    further.fill("And then")
+    tab.page.keyboard.press("Escape")
+    expect(further).to_have_value("And then")
+    expect(tab.page.get_by_role("searchbox")).to_have_value(QUESTION)
+
+
+def test_focus_is_not_lost_with_the_button_that_had_it(tab: Tab):
+    tab.gate(QUESTION)
+    tab.page.get_by_role("searchbox").fill(QUESTION)
+    tab.page.get_by_role("searchbox").press("Enter")
+    tab.page.get_by_role("button", name="Stop").press("Enter")
+    expect(tab.page.get_by_role("heading", name=QUESTION)).to_be_focused()
+    tab.stub.failures["/v1/search"] = [(503, {})]
+    tab.page.get_by_role("searchbox").fill("retry")
+    tab.page.locator("#notice").get_by_role("button", name="Try again").press("Enter")
+    expect(tab.page.locator(".hit")).to_have_count(3)
+    expect(tab.page.get_by_role("searchbox")).to_be_focused()

@@ -27,14 +27,20 @@ def test_an_answer_is_seen_while_it_is_written_and_then_as_it_is_sent_at_the_end
     expect(written.locator("li code").first).to_have_text("Inbox.requeue")
     expect(written.locator("button.cite")).to_have_text(["1", "1", "2", "1"])
     expect(tab.page.locator(".verdict")).to_have_text("Well supported")
-    expect(tab.page.locator(".notes")).to_contain_text("claude-haiku · 1,834 tokens read, 121 written · $0.00244 · 1.9 s")
+    expect(tab.page.locator(".notes")).to_contain_text(
+        "claude-haiku · 1,834 tokens read, 121 written · $0.00244 · 1.9 s"
+    )
     expect(tab.page.get_by_role("status")).to_have_text("Answer ready. Well supported. 2 sources.")
     assert tab.stub.asked("/v1/ask") == [{"question": QUESTION}]
 
 
 def test_the_answer_at_the_end_replaces_what_was_streamed(tab: Tab):
     final = answer(text="Twice [Source 1].", sources=answer()["sources"][:1])
-    tab.stub.events = [("looked", {"asked": QUESTION, "hits": []}), ("text", {"text": "Thrice [Source 7]."}), ("answer", final)]
+    tab.stub.events = [
+        ("looked", {"asked": QUESTION, "hits": []}),
+        ("text", {"text": "Thrice [Source 7]."}),
+        ("answer", final),
+    ]
     tab.ask(QUESTION)
     expect(tab.page.locator(".written")).to_have_text("Twice 1.")
 
@@ -77,7 +83,9 @@ def test_small_talk_is_not_judged(tab: Tab):
 
 
 def test_what_was_done_without_and_left_out_is_told(tab: Tab):
-    tab.stub.answer = answer(degraded="the model did not answer in time", removed_citations=2, asked="retries of deliveries")
+    tab.stub.answer = answer(
+        degraded="the model did not answer in time", removed_citations=2, asked="retries of deliveries"
+    )
     tab.ask(QUESTION)
     for words in (
         "Note: the model did not answer in time", "2 citations that pointed to nothing were taken out",

@@ -96,6 +96,8 @@ def test_every_file_is_named_by_another_and_none_by_an_address_elsewhere():
 def test_no_markup_is_made_from_text_and_nothing_is_inline():
     for name in FILES:
         text = (FOLDER / name).read_text(encoding="utf-8")
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            name
+        )
     page_text = (FOLDER / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\bsrc=)", page_text)

@@ -112,7 +112,9 @@ def test_each_leg_is_explained_on_demand(tab: Tab):
     why = tab.page.locator(".hit").nth(1).locator(".why")
     expect(why).to_be_hidden()
     tab.page.get_by_role("button", name="Why this?").nth(1).click()
-    expect(why.get_by_role("row")).to_have_text(["LegRankScore", "Words (BM25)#111.200", "Meaning (cosine)not among its best0.402"])
+    expect(why.get_by_role("row")).to_have_text(
+        ["LegRankScore", "Words (BM25)#111.200", "Meaning (cosine)not among its best0.402"]
+    )
     expect(why).to_contain_text("Found by its words.")
     expect(why.locator("p code").first).to_have_text("budget")
     tab.page.get_by_role("button", name="Why this?").nth(1).click()
@@ -140,7 +142,9 @@ def test_wide_lines_of_prose_flow_and_code_keeps_its_lines(tab: Tab):
 
 
 def test_a_hit_without_a_web_address_shows_where_it_is_and_unfolds(tab: Tab):
-    tab.stub.hits = lambda q: [hit(1, url="/home/ada/notes.md:3-4", location="/home/ada/notes.md:3-4", title="notes.md")]
+    tab.stub.hits = lambda q: [
+        hit(1, url="/home/ada/notes.md:3-4", location="/home/ada/notes.md:3-4", title="notes.md")
+    ]
     tab.search("retry")
     expect(tab.page.locator(".hit a")).to_have_count(0)
     expect(tab.page.locator(".hit h3")).to_have_text("notes.md:20-26")

@@ -112,7 +112,14 @@ def test_markup_in_any_field_is_shown_as_text(tab_with):
     tab.stub.hits = lambda q: [evil_hit()]
     tab.stub.degraded = EVIL
     tab.stub.sources = [
-        {"repository": EVIL, "source_type": EVIL, "documents": EVIL, "chunks": 1, "newest_change": EVIL, "newest_indexed": EVIL}
+        {
+            "repository": EVIL,
+            "source_type": EVIL,
+            "documents": EVIL,
+            "chunks": 1,
+            "newest_change": EVIL,
+            "newest_indexed": EVIL,
+        }
     ]
     cited = source(1, evil_hit(), quote=EVIL)
     tab.stub.answer = answer(
