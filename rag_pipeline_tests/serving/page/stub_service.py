@@ -28,9 +28,9 @@ CODE = '''def requeue(self, delivery: Delivery, *, now: datetime) -> None:
     self._queue.put(delivery, not_before=now + pause)'''
 PROSE = """## When a delivery fails
 
-A delivery that fails for a transient reason is put back, and tried again after a pause that doubles each time. The retry
-budget says how often; it is counted per delivery, not per run. What failed for good moves to `rejected/` beside a file
-with the reason."""
+A delivery that fails for a transient reason is put back, and tried again after a pause that doubles each time. The
+retry budget says how often; it is counted per delivery, not per run. What failed for good moves to `rejected/` beside
+a file with the reason."""
 
 
 def hit(
@@ -88,8 +88,8 @@ def source(number: int, found: dict[str, Any], *, quote: str, support: float = 0
     return {"number": number, "quote": quote, "support": support} | {name: found[name] for name in kept}
 
 
-TEXT = """A delivery that failed for a **transient** reason is put back and tried again after a pause that doubles each \
-time [Source 1]. How often is bounded by its retry budget:
+TEXT = """A delivery that failed for a **transient** reason is put back and tried again after a pause that doubles \
+each time [Source 1]. How often is bounded by its retry budget:
 
 - the budget is counted per delivery, not per run [Source 1]
 - `Inbox.requeue` raises `RetriesSpent` once it is used up [Source 2]

@@ -17,7 +17,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 CONTRASTS = """() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = (colour) => {
-    const [r, g, b] = parts(colour).slice(0, 3).map((c) => c / 255).map((c) => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
+    const linear = (c) => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
+    const [r, g, b] = parts(colour).slice(0, 3).map((c) => linear(c / 255));
     return .2126 * r + .7152 * g + .0722 * b; };
   const ground = (node) => {
     for (; node; node = node.parentElement) {
@@ -32,6 +33,13 @@ CONTRASTS = """() => {
     const [a, b] = [light(getComputedStyle(node).color), light(ground(node))];
     found.push([(Math.max(a, b) + .05) / (Math.min(a, b) + .05), walk.currentNode.data.slice(0, 40), node.className]); }
   return found; }"""
+
+
+OUTLINE = """() => {
+  const node = document.activeElement;
+  return [node.outerHTML.slice(0, 80), getComputedStyle(node).outlineStyle]; }"""
+LOW_BUTTONS = """() => [...document.querySelectorAll("button")]
+  .filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 23.5).map((b) => b.outerHTML)"""
 
 
 def everything_shown(tab: Tab) -> None:
@@ -109,9 +117,7 @@ def test_focus_is_seen_wherever_it_is(tab: Tab):
     unseen = []
     for _ in range(30):
         tab.page.keyboard.press("Tab")
-        look = tab.page.evaluate(
-            "() => { const n = document.activeElement, s = getComputedStyle(n); return [n.outerHTML.slice(0, 80), s.outlineStyle, s.outlineWidth]; }"
-        )
+        look = tab.page.evaluate(OUTLINE)
         if not look[0].startswith("<body") and look[1] == "none":
             unseen.append(look)
     assert unseen == []
@@ -135,9 +141,7 @@ def test_nothing_is_wider_than_a_phone(tab_with, address):
     else:
         expect(tab.page.locator(".hit")).to_have_count(3)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360
-    narrow = tab.page.evaluate(
-        "() => [...document.querySelectorAll('button')].filter(b => b.checkVisibility() && b.getBoundingClientRect().height < 23.5).map(b => b.outerHTML)"
-    )
+    narrow = tab.page.evaluate(LOW_BUTTONS)
     assert [button for button in narrow if "cite" not in button] == [], "too small for a finger"
 
 

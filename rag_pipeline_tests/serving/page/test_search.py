@@ -60,7 +60,8 @@ def test_the_list_is_never_empty_between_two_results(tab: Tab):
     tab.search("retry")
     tab.page.evaluate(
         """() => { const hits = document.getElementById("hits"); window.emptied = 0;
-        new MutationObserver(() => { window.emptied += hits.childElementCount === 0; }).observe(hits, {childList: true}); }"""
+        const count = () => { window.emptied += hits.childElementCount === 0; };
+        new MutationObserver(count).observe(hits, {childList: true}); }"""
     )
     tab.stub.hits = lambda q: [hit(1, title=f"about {q}")]
     tab.page.get_by_role("searchbox").fill("retry budget")

@@ -101,9 +101,10 @@ def test_a_question_that_is_refused_says_so_in_its_place(tab: Tab):
 def evil_hit() -> dict[str, object]:
     """A hit that holds markup in every field, and addresses that are not for links."""
     texts = ("title", "location", "repository", "source_type", "language", "chunk_id", "updated_at")
+    spans = [[0, 4], [2, 9], [-3, 1], [5], "x", [3, 1e9]]
     return hit(1, text=EVIL + "W" * 4000 + EVIL, words=()) | {
-        **dict.fromkeys(texts, EVIL), "url": "javascript:window.hurt=1", "heading_path": [EVIL], "matched_terms": [EVIL],
-        "legs": [{"leg": EVIL, "rank": EVIL, "score": EVIL}], "highlights": [[0, 4], [2, 9], [-3, 1], [5], "x", [3, 1e9]],
+        **dict.fromkeys(texts, EVIL), "url": "javascript:window.hurt=1", "heading_path": [EVIL],
+        "matched_terms": [EVIL], "legs": [{"leg": EVIL, "rank": EVIL, "score": EVIL}], "highlights": spans,
     }  # fmt: skip
 
 
@@ -111,16 +112,8 @@ def test_markup_in_any_field_is_shown_as_text(tab_with):
     tab = tab_with(viewport={"width": 360, "height": 740})
     tab.stub.hits = lambda q: [evil_hit()]
     tab.stub.degraded = EVIL
-    tab.stub.sources = [
-        {
-            "repository": EVIL,
-            "source_type": EVIL,
-            "documents": EVIL,
-            "chunks": 1,
-            "newest_change": EVIL,
-            "newest_indexed": EVIL,
-        }
-    ]
+    fields = ("repository", "source_type", "documents", "newest_change", "newest_indexed")
+    tab.stub.sources = [dict.fromkeys(fields, EVIL)]
     cited = source(1, evil_hit(), quote=EVIL)
     tab.stub.answer = answer(
         text=f"{EVIL} [Source 1] [Source 99]\n\n```{EVIL}\n{EVIL}\n```\n- **{EVIL}**", sources=[cited],
@@ -142,9 +135,11 @@ def test_markup_in_any_field_is_shown_as_text(tab_with):
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        ("https://example.org/a b#L1-L2", "https://example.org/a%20b#L1-L2"), ("http://localhost:8000/x", "http://localhost:8000/x"),
-        ("javascript:alert(1)", None), (" \tjava\nscript:alert(1)", None), ("data:text/html,<b>", None), ("//example.org", None),
-        ("file:///etc/passwd", None), ("https://github.com@example.org/", None), ("/docs/a.md:1-2", None), ("", None), (None, None),
+        ("https://example.org/a b#L1-L2", "https://example.org/a%20b#L1-L2"),
+        ("http://localhost:8000/x", "http://localhost:8000/x"), ("javascript:alert(1)", None),
+        (" \tjava\nscript:alert(1)", None), ("data:text/html,<b>", None), ("//example.org", None),
+        ("file:///etc/passwd", None), ("https://github.com@example.org/", None), ("/docs/a.md:1-2", None),
+        ("", None), (None, None),
     ],
 )  # fmt: skip
 def test_only_plain_addresses_of_the_web_become_links(tab: Tab, address, expected):
@@ -161,7 +156,10 @@ def test_text_cannot_become_markup_in_this_page(tab: Tab):
 
 
 def test_every_way_to_cut_a_stream_gives_the_same_events(tab: Tab):
-    stream = ': hi\r\n\r\nevent: text\r\ndata: {"text":\r\ndata: "Grüße 🚀"}\r\n\r\nevent:answer\ndata:last\n\ndata: unfinished'
+    stream = (
+        ': hi\r\n\r\nevent: text\r\ndata: {"text":\r\ndata: "Grüße 🚀"}\r\n\r\n'
+        "event:answer\ndata:last\n\ndata: unfinished"
+    )
     found = tab.page.evaluate(
         """async (text) => {
         const { events } = await import("./static/sse.js");
