@@ -30,7 +30,7 @@ def empty(url: str) -> None:
             "TRUNCATE rag.segments, rag.postings, rag.links, rag.documents, rag.chunks, rag.evaluations, "
             "rag.embedding_spaces, rag.source_progress, rag.stored_parts, "
             "rag.ingestion_failures, rag.checked_parts, rag.source_freshness, rag.usage, rag.index_sizes, "
-            "rag.forgotten RESTART IDENTITY"
+            "rag.forgotten, rag.api_keys, rag.requests_served RESTART IDENTITY"
         )
         for (table,) in connection.execute(
             r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'vectors\_%'"

@@ -18,10 +18,12 @@ from rag_pipeline.cli.config import config as config_commands
 from rag_pipeline.cli.console import Watch, err, out, print_answer
 from rag_pipeline.cli.days import chosen_days
 from rag_pipeline.cli.forget_command import forget
+from rag_pipeline.cli.keys import keys
 from rag_pipeline.cli.maintenance import maintain
 from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.report_command import report
+from rag_pipeline.cli.serve import serve
 from rag_pipeline.cli.session import AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
@@ -40,6 +42,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(config_commands, short_help="Check and show the configuration.")
 app.add_typer(alerts, short_help="Send a test of alerts.")
+app.add_typer(keys, short_help="Make, show and revoke keys of the HTTP service.")
 app.add_typer(quarantine, short_help="Show, retry or accept what could not be processed.")
 app.add_typer(spaces, short_help="Build, measure and switch embedding models.")
 
@@ -226,6 +229,9 @@ def reconcile(
     else:
         print_reconciliation(rows)
     require_all_compared(rows)
+
+
+app.command(short_help="Answer over HTTP.")(serve)
 
 
 @app.command(short_help="Receive GitHub's webhooks.")

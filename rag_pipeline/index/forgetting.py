@@ -33,6 +33,7 @@ _BATCH: Final = 500  # documents
 _MERGE_TRIES: Final = 60  # seconds that another merge may take
 _MEMORIES: Final = (
     "source_progress", "stored_parts", "checked_parts", "source_freshness", "index_sizes", "usage", "evaluations",
+    "api_keys", "requests_served",
 )  # fmt: skip
 
 
@@ -211,8 +212,9 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
             if repository is not None:
                 connection.execute(sql["anonymous_usage"], values)
             else:
-                for name in ("delete_usage", "delete_evaluations", "delete_marks_of_tenant"):
+                for name in ("delete_usage", "delete_evaluations", "delete_keys", "delete_served"):
                     connection.execute(sql[name], values)
+                connection.execute(sql["delete_marks_of_tenant"], values)
     return dict(zip(_MEMORIES, counts, strict=True))
 
 

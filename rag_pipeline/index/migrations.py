@@ -78,12 +78,15 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> list[
 def pending(url: str) -> list[Migration]:
     """The migrations that a database still lacks; changes nothing."""
     with connect(url) as connection:
-        present = connection.execute(queries("migrations")["present"]).fetchone()
-        applied = (
-            {row[0] for row in connection.execute(queries("migrations")["applied"])}
-            if present and present[0]
-            else set()
-        )
+        return lacking(connection)
+
+
+def lacking(connection: Connection) -> list[Migration]:
+    """As `pending`, over an open connection."""
+    present = connection.execute(queries("migrations")["present"]).fetchone()
+    applied = (
+        {row[0] for row in connection.execute(queries("migrations")["applied"])} if present and present[0] else set()
+    )
     return [m for m in read_migrations() if m.version not in applied]
 
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
+import psycopg
+
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.spaces import embedder_of
+from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
+from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.services import Services
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
 
-_SPARE_CONNECTIONS = 2  # for what must not wait behind searches: health, counts
+_log = logging.getLogger(__name__)
+_SPARE = 2  # threads and connections for what must not wait behind searches
+_SPARE_WAITING = 50
 
 
 @contextmanager
@@ -39,8 +47,10 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE_CONNECTIONS)
+        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
         closing.callback(pool.close)
+        quotas = Quotas(pool, most=serving.requests_per_month)
+        closing.callback(_flush, quotas)
         reranker = make_reranker(settings.rerank, environ=environ)
         if reranker is not None:
             closing.callback(reranker.close)
@@ -49,6 +59,10 @@ def services_of(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
         )
         closing.callback(workers.close)
+        spare = Workers(
+            max_concurrent=_SPARE, max_waiting=_SPARE_WAITING, timeout_s=serving.request_timeout_s
+        )  # fmt: skip
+        closing.callback(spare.close)
 
         def search(query: SearchQuery) -> Found:
             with pool.connection() as connection:
@@ -61,6 +75,15 @@ def services_of(
                 return retriever.find(query)
 
         yield Services(
-            settings=settings, environ=environ, clock=clock, workers=workers, pool=pool,
-            gate=Gate(settings, is_local=is_local), search=search, inbox=Inbox(settings.inbox_url),
+            settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
+            gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
+            conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
+            search=search, inbox=Inbox(settings.inbox_url),
         )  # fmt: skip
+
+
+def _flush(quotas: Quotas) -> None:
+    try:
+        quotas.flush()
+    except (DatabaseUnavailable, psycopg.Error):
+        _log.warning("the requests of the last seconds could not be counted: the database does not answer")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
-from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi.security.http import HTTPAuthorizationCredentials
 
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.errors import refusal
 from rag_pipeline.serving.gate import Credentials
 from rag_pipeline.serving.services import Services
 
-_bearer = HTTPBearer(auto_error=False, description="A key of `rag-pipeline keys create`.")
-_header = APIKeyHeader(
-    name="X-API-Key", auto_error=False, description="The same key, for those who cannot send Bearer."
-)
-_RELAYED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+WRITE: Final = "write"
+"""What stands beside the security of a route, in the OpenAPI document, that takes a key that may write."""
+_BEARER: Final = HTTPBearer(auto_error=False, description="A key of `rag-pipeline keys create`.")
+_HEADER: Final = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same, beside another Authorization.")
+_RELAYED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 def _services(request: Request) -> Services:
@@ -29,18 +30,32 @@ ServicesOf = Annotated[Services, Depends(_services)]
 """The services of the app that a request came to."""
 
 
-async def _reader(
+def _credentials(
     request: Request,
     services: ServicesOf,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
-    header: Annotated[str | None, Security(_header)],
-) -> Caller:
-    key = header or (bearer.credentials if bearer else None)
-    shown = Credentials(
-        key=key, host=request.headers.get("host", ""), is_relayed=any(name in request.headers for name in _RELAYED)
-    )
-    caller = await services.workers.run(lambda: services.gate.admit(shown))
-    request.state.caller = caller
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
+    header: Annotated[str | None, Security(_HEADER)],
+) -> Credentials:
+    del bearer, header  # for the documentation; to them, what is empty or no Bearer token is nothing
+    key = request.headers.get("x-api-key")
+    if key is None and "authorization" in request.headers:
+        scheme, _, token = request.headers["authorization"].partition(" ")
+        key = token.strip() if scheme.lower() == "bearer" else ""
+    is_relayed = any(name in request.headers for name in _RELAYED) or _is_of_another_site(request, services)
+    return Credentials(key=key, host=request.headers.get("host", ""), is_relayed=is_relayed)
+
+
+Shown = Annotated[Credentials, Depends(_credentials)]
+"""What a request shows of who sent it; nothing of it has been looked at."""
+
+
+async def _reader(request: Request, services: ServicesOf, shown: Shown) -> Caller:
+    gate = services.gate
+    if gate.blocks(shown):
+        caller, allowance = await services.workers.run(lambda: gate.admit(shown))
+    else:
+        caller, allowance = gate.admit(shown)
+    request.state.caller, request.state.allowance = caller, allowance
     return caller
 
 
@@ -49,10 +64,24 @@ Reader = Annotated[Caller, Depends(_reader)]
 
 
 async def _writer(caller: Reader) -> Caller:
+    if caller.key_id is None:
+        raise refusal(
+            401, "this takes a key that may write: create one with `rag-pipeline keys create --role write`",
+            headers={"WWW-Authenticate": "Bearer"},
+        )  # fmt: skip
     if caller.role != "write":
-        raise refusal(403, "this takes a key that may write: create one with `rag-pipeline keys create --role write`")
+        raise refusal(403, "this key may only read: use one that was created with --role write")
     return caller
 
 
-Writer = Annotated[Caller, Depends(_writer)]
+Writer = Annotated[Caller, Security(_writer, scopes=[WRITE])]
 """Whoever may write; nobody does without a key."""
+
+
+def _is_of_another_site(request: Request, services: Services) -> bool:
+    """Whether a web page sent this that is neither ours nor one that `serving.cors_origins` names."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return request.headers.get("sec-fetch-site") == "cross-site"
+    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return origin not in (own, *services.settings.serving.cors_origins)

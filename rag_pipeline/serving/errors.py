@@ -24,6 +24,7 @@ _CODES: Final = {
     408: "request_timeout", 409: "conflict", 413: "too_large", 415: "unsupported_media_type", 422: "invalid",
     429: "too_many_requests", 500: "internal", 503: "unavailable", 504: "timeout",
 }  # fmt: skip
+_ALWAYS: Final = (400, 401, 403, 408, 413, 422, 429, 500, 503, 504)
 _DATABASE_BACK_S: Final = 5.0
 _MOST_DETAILS: Final = 20
 _SAID: Final = 2_000  # characters of a message
@@ -53,13 +54,11 @@ class ErrorBody(BaseModel):
     error: ErrorOf
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For `responses=` of a router: these statuses, and those that every route of ours may answer with."""
-    always = (400, 401, 403, 408, 413, 422, 429, 500, 503, 504)
+def documented(*statuses: int, only: Sequence[int] = _ALWAYS) -> dict[int | str, dict[str, Any]]:
+    """For `responses=` of a router: these statuses, and those that every route with a caller may answer with."""
     return {
-        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-        for status in sorted({*always, *statuses})
-    }  # fmt: skip
+        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in sorted({*only, *statuses})
+    }
 
 
 def refusal(
@@ -132,7 +131,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     if answer is None:
         raise error
     if answer.status_code == 503 and not isinstance(error, HTTPException):
-        _log.warning("%s %s is unavailable: %s", request.method, request.url.path, error)
+        route = getattr(request.scope.get("route"), "path", "")
+        _log.warning("%s %s is unavailable: %s", request.method, route, error)
     return answer
 
 

@@ -11,7 +11,9 @@ from rag_pipeline.index.pool import Pool
 from rag_pipeline.model import Answer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
+from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
+from rag_pipeline.serving.quotas import Quotas
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
@@ -47,8 +49,12 @@ class Services:
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
     workers: Workers
+    spare: Workers
+    """For what must not wait behind searches: health, and what is written now and then."""
     pool: Pool
     gate: Gate
+    quotas: Quotas
+    conditions: Conditions
     search: Callable[[SearchQuery], Found]
     """Blocks; takes a connection from the pool."""
     inbox: Inbox

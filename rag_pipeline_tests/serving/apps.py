@@ -24,6 +24,7 @@ from rag_pipeline.index.writer import Entry
 from rag_pipeline.model import text_hash
 from rag_pipeline.serving.app import make_app
 from rag_pipeline.serving.compose import services_of
+from rag_pipeline.serving.server import server_config
 from rag_pipeline.serving.services import Services
 from rag_pipeline.settings import Embedding, Settings
 from rag_pipeline_tests.end_to_end.installation import WordEmbedder
@@ -92,10 +93,11 @@ def service(
 
 
 @contextmanager
-def on_a_port(app: ASGIApp) -> Iterator[str]:
-    """The address at which a server answers with this app."""
+def on_a_port(app: ASGIApp, *, headers_timeout_s: float = 10.0) -> Iterator[str]:
+    """The address at which the server of `rag-pipeline serve` answers with this app."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=5))
+        config = server_config(app, host="127.0.0.1", port=0, log_config=None, headers_timeout_s=headers_timeout_s)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -21,3 +21,6 @@ SELECT pg_try_advisory_lock(hashtextextended(%(name)s, 0));
 
 -- name: release
 SELECT pg_advisory_unlock(hashtextextended(%(name)s, 0));
+
+-- name: limit_statements
+SELECT set_config('statement_timeout', %(milliseconds)s, false);

@@ -80,7 +80,9 @@ SELECT (SELECT count(*) FROM rag.source_progress
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
        (SELECT count(*) FROM rag.usage
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
-       (SELECT count(*) FROM rag.evaluations WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL);
+       (SELECT count(*) FROM rag.evaluations WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
+       (SELECT count(*) FROM rag.api_keys WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL),
+       (SELECT count(*) FROM rag.requests_served WHERE tenant_id = %(tenant)s AND %(repository)s::text IS NULL);
 
 -- name: delete_stored_parts
 DELETE FROM rag.stored_parts
@@ -108,6 +110,12 @@ DELETE FROM rag.usage WHERE tenant_id = %(tenant)s;
 
 -- name: delete_evaluations
 DELETE FROM rag.evaluations WHERE tenant_id = %(tenant)s;
+
+-- name: delete_keys
+DELETE FROM rag.api_keys WHERE tenant_id = %(tenant)s;
+
+-- name: delete_served
+DELETE FROM rag.requests_served WHERE tenant_id = %(tenant)s;
 
 -- name: delete_marks_of_tenant
 DELETE FROM rag.forgotten WHERE tenant_id = %(tenant)s;
@@ -146,4 +154,6 @@ UNION SELECT tenant_id, repository FROM rag.source_freshness
 UNION SELECT tenant_id, repository FROM rag.index_sizes
 UNION SELECT tenant_id, repository FROM rag.usage
 UNION SELECT tenant_id, '' FROM rag.evaluations
+UNION SELECT tenant_id, '' FROM rag.api_keys
+UNION SELECT tenant_id, '' FROM rag.requests_served
 UNION SELECT tenant_id, '' FROM rag.forgotten;

@@ -6,9 +6,10 @@ from typing import Final
 from fastapi import APIRouter
 
 from rag_pipeline.serving import page
-from rag_pipeline.serving.routes import health
+from rag_pipeline.serving.routes import health, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     health.router,
+    webhooks.router,
     page.router,
-)  # fmt: skip
+)
