@@ -101,3 +101,15 @@ def test_no_markup_is_made_from_text_and_nothing_is_inline():
         )
     page_text = (FOLDER / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\bsrc=)", page_text)
+
+
+def test_the_service_has_the_page_with_its_own_stricter_policy(running):
+    answer = running.client.get("/")
+    assert (
+        answer.headers["content-security-policy"]
+        == TestClient(stub_app(StubService())).get("/").headers["content-security-policy"]
+    )
+    assert running.client.get("/static/main.js").status_code == 200
+    missing = running.client.get("/static/nothing.js")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+    assert "/" not in running.client.get("/openapi.json").json()["paths"]
