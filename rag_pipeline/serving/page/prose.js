@@ -56,7 +56,7 @@ export function prose(text, cite) {
   });
 }
 
-/** An answer that is made of quotes: each as it stands in its source, with its marks under it. */
+/** An answer that is made of quotes: each with its marks under it; code as it stands in its source. */
 export function quotes(text, cite, isCode) {
   const parts = text.split(MARKS);
   const nodes = [];
@@ -66,9 +66,10 @@ export function quotes(text, cite, isCode) {
     if (!quote.trim() && !numbers.length) continue;
     if (!numbers.length) nodes.push(el("p", {}, quote.trim()));
     else {
-      const kind = numbers.every(isCode) ? "code" : "words";
+      const isBareCode = numbers.every(isCode) && !quote.includes("```");
+      const shown = isBareCode ? quote : prose(reflowed(quote), cite);
       const marks = numbers.map((number) => cite(number) ?? `[Source ${number}]`);
-      nodes.push(el("blockquote", { class: kind, dir: "auto" }, kind === "code" ? quote : reflowed(quote), el("footer", {}, "from ", marks)));
+      nodes.push(el("blockquote", { class: isBareCode ? "code" : "words", dir: "auto" }, shown, el("footer", {}, "from ", marks)));
     }
   }
   return nodes;

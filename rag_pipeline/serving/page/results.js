@@ -37,7 +37,7 @@ function item(hit) {
   const explaining = button("Why this?", () => toggle(explaining, why, hit), {
     class: "quiet explain", "aria-expanded": "false", "aria-controls": why.id,
   });
-  const copying = button("Copy link", () => copy(copied(hit), copying));
+  const copying = button(outLink(hit.url, {}) ? "Copy link" : "Copy place", () => copy(copied(hit), copying));
   return el(
     "li", { class: "hit" },
     el("h3", { dir: "auto" }, opener(hit, () => unfold(snippet, whole)), linesOf(hit)),

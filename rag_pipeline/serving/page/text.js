@@ -101,14 +101,17 @@ export const kindName = (type) => KINDS[type] ?? String(type).replaceAll("_", " 
 
 export const isCode = (hit) => hit.source_type === "code";
 
-/** What to think of an answer: a level for its colour, and words. */
-export function verdict({ status, confidence }) {
+/**
+ * What to think of an answer: a level for its colour, and words. Quotes are always in their source; the question is
+ * whether they answer what was asked.
+ */
+export function verdict({ status, confidence, model }) {
   if (status === "small_talk") return null;
   if (status === "unknown") return { level: "none", words: "Not in the index" };
   if (status === "unsupported") return { level: "low", words: "Not supported by the sources" };
-  if (confidence >= 0.7) return { level: "high", words: "Well supported" };
-  if (confidence >= 0.4) return { level: "middle", words: "Partly supported" };
-  return { level: "low", words: "Thinly supported" };
+  if (confidence >= 0.7) return { level: "high", words: model ? "Well supported" : "Probably answers this" };
+  if (confidence >= 0.4) return { level: "middle", words: model ? "Partly supported" : "May answer this" };
+  return { level: "low", words: model ? "Thinly supported" : "Hardly answers this" };
 }
 
 export const supportWords = (support) =>

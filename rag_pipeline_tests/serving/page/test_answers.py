@@ -96,12 +96,14 @@ def test_what_was_done_without_and_left_out_is_told(tab: Tab):
 
 def test_an_answer_of_quotes_shows_each_with_its_source(tab: Tab):
     sources = [source(1, hit(1), quote=PROSE), source(2, code_hit(), quote=CODE)]
-    tab.stub.answer = answer(model="", text=f"{PROSE} [Source 1]\n\n{CODE} [Source 2]", sources=sources)
+    tab.stub.answer = answer(model="", text=f"{PROSE} [Source 1]\n\n```\n{CODE}\n```\n[Source 2]", sources=sources)
     tab.ask(QUESTION)
     quotes = tab.page.locator(".written blockquote")
     expect(quotes).to_have_count(2)
     expect(quotes.nth(1)).to_contain_text("self._queue.put(delivery")
-    expect(quotes.nth(1)).to_have_class("code")
+    expect(quotes.nth(1).locator("pre")).to_have_text(CODE)
+    expect(quotes.nth(0)).to_contain_text("The retry budget says how often; it is counted")
+    expect(tab.page.locator(".verdict")).to_have_text("Probably answers this")
     expect(tab.page.locator(".notes")).to_contain_text("no language model wrote it")
 
 

@@ -150,7 +150,7 @@ def test_a_hit_without_a_web_address_shows_where_it_is_and_unfolds(tab: Tab):
     expect(tab.page.locator(".hit a")).to_have_count(0)
     expect(tab.page.locator(".hit h3")).to_have_text("notes.md:20-26")
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    tab.page.get_by_role("button", name="Copy link").click()
+    tab.page.get_by_role("button", name="Copy place").click()
     expect(tab.page.get_by_role("button", name="Copied")).to_be_visible()
     assert tab.page.evaluate("navigator.clipboard.readText()") == "/home/ada/notes.md:3-4"
 
