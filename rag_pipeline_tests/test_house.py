@@ -107,5 +107,8 @@ def test_the_wheel_carries_sql_deployment_and_data(tmp_path):
     assert applied == (ROOT / "sql" / "migrations" / "0001_knowledge_index.sql").read_bytes()
     assert {"rag_pipeline/_deploy/dagster.yaml", "rag_pipeline/_deploy/workspace.yaml"} <= carried
     assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= carried
+    page = [path for path in (PACKAGE / "serving" / "page").iterdir() if path.suffix in {".html", ".css", ".js"}]
+    assert len(page) > 3
+    assert {path.relative_to(ROOT).as_posix() for path in page} <= carried
     assert {"rag_pipeline/py.typed", "rag_pipeline/embedding/data/LICENSE"} <= carried
     assert not [name for name in carried if "_tests" in name or "__pycache__" in name]

@@ -5,6 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from rag_pipeline.serving import page
 from rag_pipeline.serving.routes import ask, chunk, context, documents, feedback, health, metrics, search, webhooks
 
 ROUTERS: Final[Sequence[APIRouter]] = (
@@ -17,4 +18,5 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     feedback.router,
     metrics.router,
     webhooks.router,
+    page.router,
 )
