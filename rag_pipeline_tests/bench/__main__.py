@@ -24,6 +24,7 @@ from rag_pipeline_tests.bench.process import CommandFailed
 from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.search import bench_search
+from rag_pipeline_tests.bench.serving import bench_serving
 
 BENCHMARKS: dict[str, Callable[..., None]] = {
     "refresh": bench_refresh,
@@ -33,10 +34,11 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "edits": bench_edits,
     "chunkers": bench_chunkers,
     "search": bench_search,
+    "serving": bench_serving,
     "checks": bench_checks,
     "retrievers": bench_retrievers,
 }
-_SIZED = ("search", "checks")
+_SIZED = ("search", "serving", "checks")
 """Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
 _ASKED_FOR = (*_SIZED, "retrievers")
 """Run only when they are named; the last one needs other libraries."""
@@ -60,7 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers` and `retrievers`"
     )
     parser.add_argument(
-        "--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search` and `checks`"
+        "--chunks",
+        type=int,
+        nargs="+",
+        default=[100_000],
+        metavar="N",
+        help="sizes, for `search`, `serving` and `checks`",
     )
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]

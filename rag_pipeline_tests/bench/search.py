@@ -43,7 +43,8 @@ def bench_search(
 ) -> None:
     """Legs and fusion over a corpus made of the repository's files; the model is left out."""
     corpus = corpus_of(files_of(repository))
-    with _server() as url:
+    with server() as running:
+        url = running.url()
         migrate(url)
         with connected(url) as connection:
             for size in chunks:
@@ -53,24 +54,29 @@ def bench_search(
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def server() -> Iterator[EmbeddedPostgres]:
+    """A server of its own, gone with all its data at the end."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        server = EmbeddedPostgres(Path(folder))
-        server.start()
+        running = EmbeddedPostgres(Path(folder))
+        running.start()
         try:
-            yield server.url()
+            yield running
         finally:
-            server.erase()
+            running.erase()
 
 
-def _percentile(times: Sequence[float], share: int) -> float:
+def percentile(times: Sequence[float], share: int) -> float:
+    """Below which so many percent lie."""
     return float(np.percentile(times, share))
 
 
 def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, report: Report, section: str) -> None:
     connection.execute("TRUNCATE rag.documents, rag.chunks, rag.segments, rag.postings, rag.embedding_spaces CASCADE")
     started = time.perf_counter()
-    space = _fill(connection, corpus, size)
+    space = create_space(
+        connection, provider="bench", model=f"mixed-{size}", recipe="mixed/v1", dimensions=corpus.vectors.shape[1]
+    )
+    fill(connection, corpus, size, space)
     name = f"{size:,} chunks"
     report.figure(section, f"{name}: built", time.perf_counter() - started, "s", note="chunks, postings, graph")
     (held,) = connection.execute("SELECT pg_total_relation_size('rag.postings')").fetchone() or (0,)
@@ -79,8 +85,8 @@ def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, rep
     for leg in ("lexical", "vector", "fused"):
         times = _times(connection, corpus, space, leg)
         p50, p95 = _LIMITS.get(size, {}).get(leg, (None, None))
-        report.figure(section, f"{name}: {leg}, p50", _percentile(times, 50), "ms", at_most=p50)
-        report.figure(section, f"{name}: {leg}, p95", _percentile(times, 95), "ms", at_most=p95)
+        report.figure(section, f"{name}: {leg}, p50", percentile(times, 50), "ms", at_most=p50)
+        report.figure(section, f"{name}: {leg}, p95", percentile(times, 95), "ms", at_most=p95)
     for label, where, least in (("", {}, 0.98), (", 1 % filter", {"repository": "repository-7"}, 0.95)):
         recall = _recall(connection, corpus, space, where)
         found = f"{recall:.3f} of the ten nearest, {least} wanted"
@@ -88,10 +94,8 @@ def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, rep
     _bench_load(url, corpus, space, name, report, section)
 
 
-def _fill(connection: Connection, corpus: Corpus, size: int) -> EmbeddingSpace:
-    space = create_space(
-        connection, provider="bench", model=f"mixed-{size}", recipe="mixed/v1", dimensions=corpus.vectors.shape[1]
-    )
+def fill(connection: Connection, corpus: Corpus, size: int, space: EmbeddingSpace) -> None:
+    """Write so many chunks with their postings and vectors, and let questions use the space."""
     writer = IndexWriter(connection, fingerprint="bench", now=datetime(2024, 1, 1, tzinfo=UTC))
     for entries, vectors in corpus.batches(size):
         hashes = {chunk.text: chunk.text_hash for entry in entries for chunk in entry.chunks}
@@ -103,7 +107,6 @@ def _fill(connection: Connection, corpus: Corpus, size: int) -> EmbeddingSpace:
     ensure_graph(connection, space)
     activate(connection, space)
     connection.execute("VACUUM ANALYZE rag.chunks, rag.documents, rag.postings")
-    return space
 
 
 def _ask(
@@ -145,12 +148,12 @@ def _bench_load(url: str, corpus: Corpus, space: EmbeddingSpace, name: str, repo
     busy = _under_load(url, corpus, space, writes=True)
     for label, found in (("quiet", quiet), ("while a refresh writes", busy)):
         times = found["times"]
-        report.figure(section, f"{name}: {_CLIENTS} clients, {label}, p95", _percentile(times, 95), "ms",
+        report.figure(section, f"{name}: {_CLIENTS} clients, {label}, p95", percentile(times, 95), "ms",
                       note=f"{len(times):,} searches, {found['written']:,} documents written")  # fmt: skip
     errors = f"{busy['errors']} errors, {busy['empty']} empty answers"
     report.check(section, f"{name}: no error and no empty answer while a refresh writes",
                  not busy["errors"] and not busy["empty"], errors)  # fmt: skip
-    ratio = _percentile(busy["times"], 95) / _percentile(quiet["times"], 95)
+    ratio = percentile(busy["times"], 95) / percentile(quiet["times"], 95)
     report.figure(section, f"{name}: p95 while a refresh writes, to the quiet one", ratio, "times", at_most=3)
 
 
