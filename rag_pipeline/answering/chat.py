@@ -97,7 +97,7 @@ class ServedModel:
         return self._background.iterate(self._asked(messages, max_tokens, timeout_s, streamed=True))
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int, timeout_s: float) -> Piece:
-        return self._background.run(anext(self._asked(messages, max_tokens, timeout_s, streamed=False)))
+        return self._background.run(_only(self._asked(messages, max_tokens, timeout_s, streamed=False)))
 
     def close(self) -> None:
         self._background.close(self._wire.close())
@@ -115,6 +115,11 @@ class ServedModel:
             attempt, who=self._wire.url, timeout_s=timeout_s, max_retries=self._max_retries,
             sleep=self._sleep, jitter=self._jitter,
         )  # fmt: skip
+
+
+async def _only(pieces: AsyncGenerator[Piece, None]) -> Piece:
+    async with aclosing(pieces):
+        return await anext(pieces)
 
 
 async def _asked_whole(wire: Wire, messages: Sequence[Message], *, max_tokens: int) -> AsyncGenerator[Piece, None]:

@@ -179,6 +179,7 @@ def scripted_server(*scripts: Script, otherwise: Script | None = None) -> Iterat
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:  # the name that http.server calls
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
