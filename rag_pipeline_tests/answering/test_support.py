@@ -129,7 +129,7 @@ def test_follow_ups_are_about_what_the_sources_speak_of_and_differ_from_each_oth
     suggested = [
         "How is the ledger restored?", "Who won the cup?", "How is the ledger restored again?", "![x](//evil.example)",
     ]  # fmt: skip
-    found = follow_ups("When do backups run?", suggested, hits, most=3)
+    found = follow_ups("When do backups of the ledger run?", suggested, hits, most=3)
     assert found == ["How is the ledger restored?", "What is said about “Audit trails”?"]
     assert follow_ups("When do backups run?", suggested, hits, most=0) == []
 
