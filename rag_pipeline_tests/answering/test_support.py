@@ -98,9 +98,7 @@ TALK = (
 )
 
 
-@pytest.mark.parametrize(
-    "question", ["Can it run on Windows as well?", "And on Windows?", "Windows", "Warum?"]
-)
+@pytest.mark.parametrize("question", ["Can it run on Windows as well?", "And on Windows?", "Windows", "Warum?"])
 def test_questions_that_go_on_with_a_conversation_are_recognized(question):
     assert depends_on(question, TALK)
     assert not depends_on(question, ())
