@@ -26,6 +26,9 @@ _WORTH_QUOTING: Final = 0.6
 _SAME: Final = 0.8
 """Passages that share so much of their words say the same."""
 _PROSE: Final = frozenset({None, "", "markdown", "rst", "asciidoc", "text", "html"})
+_POINTS_ELSEWHERE: Final = re.compile(
+    r"\W*(?:for (?:more|further|additional)\b|see (?:also\b|the\b|\[))", re.IGNORECASE
+)
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|[=\-~^*+#]{3,}\s*|(?:\"\"\"|''')\s*|```\w*\s*)")
 
 
@@ -95,6 +98,8 @@ def _best(question: str, text: str, *, code: bool, rarity: Rarity) -> tuple[str,
         told = sum(weight for term, weight in wanted.items() if term in held)
         # Of two that say as much, the shorter one; but a few words more than a bare line.
         score = told - 0.1 * parts + 0.2 * min(1.0, len(passage) / 80)
+        if _POINTS_ELSEWHERE.match(passage):
+            score -= 0.5 * told  # it names the subject, and says nothing of it
         if score > best_score:
             best, best_score, says = passage, score, told
     return best, says
