@@ -149,7 +149,8 @@ function notes(given) {
     given.degraded && el("p", {}, `Note: ${given.degraded}`),
     removed > 0 && el("p", {}, `${plural(removed, "citation")} that pointed to nothing ${removed === 1 ? "was" : "were"} taken out.`),
     given.asked && given.asked !== given.question && el("p", {}, "Looked up: ", el("q", { dir: "auto" }, given.asked)),
-    el("p", {}, given.model ? madeBy(given) : "Made of quotes; no language model wrote it."),
+    given.model && el("p", {}, madeBy(given)),
+    !given.model && given.sources?.length > 0 && el("p", {}, "Made of quotes; no language model wrote it."),
   ];
 }
 

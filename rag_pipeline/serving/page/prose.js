@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { reflowed } from "./text.js";
 
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[Source (\d{1,4})\]/g;
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[Source (\d{1,4})\]|\\([!-/:-@[-`{-~])/g;
 const MARKS = /((?:\s*\[Source \d{1,4}\])+)/;
 const ITEM = /^\s{0,3}(?:([-*•])|\d{1,3}[.)])\s+(.*)$/;
 
@@ -13,8 +13,9 @@ function words(text, cite) {
   let done = 0;
   for (const found of text.matchAll(INLINE)) {
     nodes.push(text.slice(done, found.index));
-    const [whole, code, strong, source] = found;
+    const [whole, code, strong, source, escaped] = found;
     if (code) nodes.push(el("code", {}, code));
+    else if (escaped) nodes.push(escaped);
     else if (strong) nodes.push(el("strong", {}, strong));
     else nodes.push(cite(Number(source)) ?? whole);
     done = found.index + whole.length;

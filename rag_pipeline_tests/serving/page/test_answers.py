@@ -35,14 +35,14 @@ def test_an_answer_is_seen_while_it_is_written_and_then_as_it_is_sent_at_the_end
 
 
 def test_the_answer_at_the_end_replaces_what_was_streamed(tab: Tab):
-    final = answer(text="Twice [Source 1].", sources=answer()["sources"][:1])
+    final = answer(text="Twice \\_at most\\_ [Source 1].", sources=answer()["sources"][:1])
     tab.stub.events = [
         ("looked", {"asked": QUESTION, "hits": []}),
         ("text", {"text": "Thrice [Source 7]."}),
         ("answer", final),
     ]
     tab.ask(QUESTION)
-    expect(tab.page.locator(".written")).to_have_text("Twice 1.")
+    expect(tab.page.locator(".written")).to_have_text("Twice _at most_ 1.")
 
 
 def test_a_citation_leads_to_its_source_which_opens_the_exact_lines(tab: Tab):
@@ -66,13 +66,17 @@ def test_a_citation_leads_to_its_source_which_opens_the_exact_lines(tab: Tab):
         ({"confidence": 0.5}, "Partly supported"),
         ({"confidence": 0.1}, "Thinly supported"),
         ({"status": "unsupported"}, "Not supported by the sources"),
-        ({"status": "unknown", "text": "The index holds nothing about this.", "sources": []}, "Not in the index"),
+        (
+            {"status": "unknown", "text": "The index holds nothing about this.", "sources": [], "model": ""},
+            "Not in the index",
+        ),
     ],
 )
 def test_how_far_an_answer_is_to_be_trusted_is_said_in_words(tab: Tab, given, words):
     tab.stub.answer = answer(**given)
     tab.ask(QUESTION)
     expect(tab.page.locator(".verdict")).to_have_text(words)
+    expect(tab.page.locator(".notes")).not_to_contain_text("Made of quotes")
 
 
 def test_small_talk_is_not_judged(tab: Tab):
