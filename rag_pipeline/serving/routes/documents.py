@@ -80,7 +80,7 @@ class Dropped(BaseModel):
     """Of the drop."""
 
 
-@router.put("/v1/documents/{source_type}/{id:path}", status_code=202, responses=documented(409))
+@router.put("/v1/documents/{source_type}/{id:path}", status_code=202, responses=documented(404, 409))
 async def put_document(
     source_type: SourceType, identity: Identity, body: NewDocument, caller: Writer, services: ServicesOf
 ) -> Dropped:
@@ -96,7 +96,7 @@ async def put_document(
     return await services.workers.run(lambda: _put(services, record, repository=body.repository or INBOX))
 
 
-@router.delete("/v1/documents/{source_type}/{id:path}", status_code=202, responses=documented())
+@router.delete("/v1/documents/{source_type}/{id:path}", status_code=202, responses=documented(404))
 async def delete_document(source_type: SourceType, identity: Identity, caller: Writer, services: ServicesOf) -> Dropped:
     """Take a document out of the index; no error when there is none."""
     _require_own(services, source_type, INBOX, caller)
