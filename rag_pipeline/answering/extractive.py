@@ -23,10 +23,15 @@ _MOST_LINES: Final = 6
 _LOOKED_AT: Final = 8
 _WORTH_QUOTING: Final = 0.6
 """Of what the best passage says about the question, so much a further one has to say."""
+_UNDER_HEADING: Final = 0.7
+"""What a term counts that only the heading above a passage holds."""
 _SAME: Final = 0.8
 """Passages that share so much of their words say the same."""
 _PROSE: Final = frozenset({None, "", "markdown", "rst", "asciidoc", "text", "html"})
-_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|[=\-~^*+#]{3,}\s*|(?:\"\"\"|''')\s*|```\w*\s*)")
+_POINTS_ELSEWHERE: Final = re.compile(
+    r"\W*(?:for (?:more|further|additional)\b|see (?:also\b|the\b|\[))", re.IGNORECASE
+)
+_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s.*|[=\-~^*+#]{3,}\s*|(?:\"\"\"|''')\s*|```\w*\s*)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,28 +94,48 @@ def _best_of(question: str, hit: SearchHit, rarity: Rarity) -> Passage:
 def _best(question: str, text: str, *, code: bool, rarity: Rarity) -> tuple[str, float]:
     wanted = {term: rarity.of(term) for term in content_terms(question)}
     best, best_score, says = "", float("-inf"), 0.0
-    for start, end, parts in _windows(text, code=code):
-        passage = text[start:end]
-        held = set(terms_of(passage))
+    for window in _windows(text, code=code):
+        passage = text[window.start : window.end]
+        held, above = set(terms_of(passage)), set(terms_of(window.heading))
         told = sum(weight for term, weight in wanted.items() if term in held)
+        told += _UNDER_HEADING * sum(weight for term, weight in wanted.items() if term in above - held)
         # Of two that say as much, the shorter one; but a few words more than a bare line.
-        score = told - 0.1 * parts + 0.2 * min(1.0, len(passage) / 80)
+        score = told - 0.1 * window.parts + 0.2 * min(1.0, len(passage) / 80)
+        if _POINTS_ELSEWHERE.match(passage):
+            score -= 0.5 * told  # it names the subject, and says nothing of it
         if score > best_score:
             best, best_score, says = passage, score, told
     return best, says
 
 
-def _windows(text: str, *, code: bool) -> Iterator[tuple[int, int, int]]:
-    """Where runs of sentences or lines begin and end, and of how many they are; headings alone are none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """A run of sentences or lines, and the heading of the text that it stands under."""
+
+    start: int
+    end: int
+    parts: int
+    heading: str
+
+
+def _windows(text: str, *, code: bool) -> Iterator[_Window]:
+    """Runs that cross no heading; headings alone are none, unless there is nothing else."""
     spans = [span for span in (_line_spans(text) if code else sentence_spans(text)) if text[span[0] : span[1]].strip()]
-    told = [span for span in spans if not _HEADING.fullmatch(text[span[0] : span[1]])]
+    # In code such a line is a comment, or opens a docstring.
+    headings = [not code and bool(_HEADING.fullmatch(text[start:end])) for start, end in spans]
+    if all(headings):
+        headings = [False] * len(spans)
     most = _MOST_LINES if code else _MOST_SENTENCES
-    for at, (start, _) in enumerate(told or spans):
-        for parts, (_, end) in enumerate((told or spans)[at : at + most], start=1):
-            if parts > 1 and end - start > _PASSAGE_CHARS:
+    heading = ""
+    for at, (start, own_end) in enumerate(spans):
+        if headings[at]:
+            heading = text[start:own_end]
+            continue
+        for parts, (_, end) in enumerate(spans[at : at + most], start=1):
+            if headings[at + parts - 1] or (parts > 1 and end - start > _PASSAGE_CHARS):
                 break
             first, last = _trimmed(text, start, end)
-            yield first, last, parts
+            yield _Window(start=first, end=last, parts=parts, heading=heading)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

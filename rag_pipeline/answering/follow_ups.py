@@ -19,6 +19,8 @@ from rag_pipeline.model import SearchHit
 _MOST_CHARS: Final = 160
 _SPOKEN_OF: Final = 0.5
 """Such a share of its terms a source must hold."""
+_RELATED: Final = 0.3
+"""Of the terms that were asked for, such a share a hit must hold whose heading becomes a question."""
 _SAME: Final = 0.8
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
 _EMPTY_HEADING: Final = re.compile(
@@ -32,7 +34,7 @@ def follow_ups(asked: str, suggested: Sequence[str], hits: Sequence[SearchHit], 
     """At most so many questions: the model's that the hits speak of, then those made of headings."""
     chosen: list[str] = []
     told = [set(terms_of("\n".join([hit.title, *hit.heading_path, hit.text]))) for hit in hits]
-    for question in [*_plausible(suggested, told), *_of_headings(hits)]:
+    for question in [*_plausible(suggested, told), *_of_headings(asked, hits)]:
         if len(chosen) >= most:
             break
         if not any(_alike(question, other) for other in [asked, *chosen]):
@@ -51,10 +53,15 @@ def _plausible(suggested: Sequence[str], told: Sequence[set[str]]) -> list[str]:
     return found
 
 
-def _of_headings(hits: Sequence[SearchHit]) -> list[str]:
-    """A question about the place of each hit; what stands first answers the question already, so it comes last."""
+def _of_headings(asked: str, hits: Sequence[SearchHit]) -> list[str]:
+    """A question about the place of each hit that has to do with what was asked.
+
+    What stands first answers the question already, so it comes last.
+    """
     questions = []
-    for hit in [*hits[1:], *hits[:1]]:
+    wanted = set(content_terms(asked))
+    related = [hit for hit in hits if len(wanted & set(terms_of(hit.text))) >= _RELATED * len(wanted)]
+    for hit in [*related[1:], *related[:1]]:
         place = plain(hit.heading_path[-1] if hit.heading_path else hit.title, max_chars=80).strip(" #:.")
         if not content_terms(place) or _EMPTY_HEADING.fullmatch(place):
             continue

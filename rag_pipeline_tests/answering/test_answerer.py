@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +54,7 @@ def test_a_model_writes_the_answer_and_each_sentence_is_cited_and_priced():
 
 def test_the_model_sees_sources_fenced_within_the_budget_and_the_question():
     model = ScriptedModel(says=[GOOD])
-    big = near(BACKUPS.__class__(**{**_fields(BACKUPS), "text": "word " * 5_000, "rank": 3}))
+    big = near(replace(BACKUPS, text="word " * 5_000, rank=3))
     answerer(near(BACKUPS), big, near(RETENTION), model=model, context_tokens=400).ask(QUESTION)
     (system, user) = model.asked[0]
     assert (system.role, user.role) == ("system", "user")
@@ -223,7 +225,3 @@ def test_whatever_a_model_writes_the_answer_is_whole(said, chars):
     )
     assert set(cited_in(streamed)) <= {1, 2}
     assert answer.text.strip() and 0 <= answer.confidence <= 1
-
-
-def _fields(hit):
-    return {name: getattr(hit, name) for name in hit.__dataclass_fields__}

@@ -45,6 +45,15 @@ def test_hits_that_say_little_of_what_is_asked_are_not_quoted_beside_one_that_sa
     assert [source.hit.rank for source in answer("How is the ledger restored?", hits).sources] == [1]
 
 
+def test_a_passage_counts_by_the_heading_it_stands_under_and_crosses_none():
+    text = (
+        "# Lighthouse\n\n## Installing\n\nRun `pip install lighthouse` in a fresh environment.\n\n"
+        "## Running the tests\n\nCall `make test`; it starts a database of its own."
+    )
+    assert best_passage("How do I run the tests?", text) == "Call `make test`; it starts a database of its own."
+    assert best_passage("How do I install it?", text) == "Run `pip install lighthouse` in a fresh environment."
+
+
 def test_what_two_hits_say_alike_is_quoted_once():
     said = "The ledger is restored with `ledgerctl restore`."
     found = answer("How is the ledger restored?", [hit(said, rank=1), hit(f"{said}\n", rank=2)])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rag_pipeline.cli.console import err
 from rag_pipeline.errors import ConfigError
+from rag_pipeline_tests.bench.abstention import bench_abstention
 from rag_pipeline_tests.bench.checks import bench_checks
 from rag_pipeline_tests.bench.chunkers import bench_chunkers
 from rag_pipeline_tests.bench.cutting import bench_cutting
@@ -35,11 +36,12 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "search": bench_search,
     "checks": bench_checks,
     "retrievers": bench_retrievers,
+    "abstention": bench_abstention,
 }
 _SIZED = ("search", "checks")
 """Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
-_ASKED_FOR = (*_SIZED, "retrievers")
-"""Run only when they are named; the last one needs other libraries."""
+_ASKED_FOR = (*_SIZED, "retrievers", "abstention")
+"""Run only when they are named; `retrievers` needs other libraries."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,8 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="a figure over its limit is a failure too")
     parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="labelled sets (BEIR's layout), for `chunkers` and `retrievers`"
-    )
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="labelled sets (BEIR's layout), for `chunkers`, `retrievers` and `abstention`",
+    )  # fmt: skip
     parser.add_argument(
         "--chunks", type=int, nargs="+", default=[100_000], metavar="N", help="sizes, for `search` and `checks`"
     )
@@ -73,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in chosen:
             data = {"data": options.data}
             sized = {name: {"chunks": options.chunks} for name in _SIZED}
-            more = {"chunkers": data, "retrievers": data, **sized}.get(name, {})
+            more = {"chunkers": data, "retrievers": data, "abstention": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
         err.print(f"error: {error}", markup=False)
