@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.index.writer import Entry
@@ -95,3 +96,19 @@ def test_the_same_part_is_stored_for_each_space(lake, connection):
         embedded(connection, space, "one")
         assert run(lake, connection, space).fresh == 0
     assert run(lake, connection, first).fresh == 1
+
+
+def test_vectors_that_come_to_texts_of_before_change_what_is_found_and_a_run_without_news_does_not(lake, connection):
+    first, second = space_of(connection, model="a"), space_of(connection, model="b")
+    put(lake, entry("a.md", "one"))
+    embedded(connection, first, "one")
+    run(lake, connection, first)
+    before = index_state(connection, "acme")
+    assert before.changes == 1
+    run(lake, connection, first)
+    assert index_state(connection, "acme") == before
+    # As after a promotion that was forced: no document changes, but each is found by its vector from now on.
+    embedded(connection, second, "one")
+    assert run(lake, connection, second).written.rows == 0
+    assert index_state(connection, "acme") != before
+    assert index_state(connection, "acme").changes == 1
