@@ -7,6 +7,7 @@ needed, so one can be made while there is no database yet.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ import psycopg
 
 from rag_pipeline.embedded import existing_database_url
 from rag_pipeline.embedding import Embedder, make_embedder
-from rag_pipeline.embedding.sharing import SharedEmbedders
+from rag_pipeline.embedding.question_vectors import QuestionEmbedders, QuestionVectors
 from rag_pipeline.errors import DatabaseUnavailable, TransientError
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.sql_files import queries
@@ -56,7 +57,11 @@ class Knowledge:
         self._settings = settings
         self._environ = environ
         self._connect = connect or self._own_connection
-        self._embedders = SharedEmbedders(settings.embedding, environ=environ, make=make)
+        serving = settings.serving
+        self._embedders = QuestionEmbedders(
+            settings.embedding, environ=environ, make=make, vectors=QuestionVectors(most=serving.embedding_cache),
+            concurrent=serving.max_concurrent, patience_s=serving.embedding_timeout_s, monotonic=time.monotonic,
+        )  # fmt: skip
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._reranker: Reranker | None = None

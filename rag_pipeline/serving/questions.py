@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from rag_pipeline.answering.answerer import Answerer
 from rag_pipeline.answering.language_model import LanguageModel
 from rag_pipeline.embedding import Embedder
+from rag_pipeline.embedding.question_vectors import QuestionEmbedders, QuestionVectors
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
-from rag_pipeline.serving.embedders import QuestionEmbedders, QuestionVectors
 from rag_pipeline.serving.measured import MeasuredModel
 from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.searching import Searching

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import psycopg
 
+from rag_pipeline.embedding.question_vectors import QuestionEmbedders
 from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
@@ -24,7 +25,6 @@ from rag_pipeline.retrieval.rerank import Reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.caches import Caches, query_key
 from rag_pipeline.serving.degraded import told
-from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.settings import Settings, fingerprint
 
 R = TypeVar("R")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from rag_pipeline.embedding.question_vectors import QuestionEmbedders
 from rag_pipeline.index.pool import Pool
 from rag_pipeline.index.query_log import QueryLog
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
-from rag_pipeline.serving.embedders import QuestionEmbedders
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics

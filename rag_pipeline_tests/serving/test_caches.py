@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -132,7 +132,10 @@ class Remembering(RuleBasedStateMachine):
 
 
 TestRemembering = Remembering.TestCase
-TestRemembering.settings = settings(max_examples=15, stateful_step_count=20)
+# Drawing the steps takes long on a busy machine, which says nothing of the caches.
+TestRemembering.settings = settings(
+    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 NAMES = st.sampled_from(["acme", "globex", "user:ada", "user:bob", "docs"])
 OPTIONAL = st.none() | NAMES

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from rag_pipeline.embedding import Embedder
+from rag_pipeline.embedding.question_vectors import QuestionEmbedders, QuestionVectors
 from rag_pipeline.embedding.spaces import config_of
 from rag_pipeline.errors import ConfigError, ItemError, TransientError
 from rag_pipeline.model import EmbeddingSpace
-from rag_pipeline.serving.embedders import QuestionEmbedders, QuestionVectors
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.end_to_end.installation import WordEmbedder
 from rag_pipeline_tests.serving.test_caches import Watch
