@@ -20,6 +20,8 @@ from rag_pipeline.settings import Settings
 
 _GRACE_S: Final = 30
 _HEADERS_TIMEOUT_S: Final = 15.0
+_KEEP_ALIVE_S: Final = 75
+"""Longer than clients and proxies keep idle connections (5 to 60 s): who closes first must not be the one who is asked."""
 _MOST_CONNECTIONS: Final = 1_000
 
 
@@ -56,7 +58,7 @@ def server_config(
     return uvicorn.Config(
         app, host=host, port=port, http=protocol, ws="none", log_config=log_config, access_log=False,
         server_header=False, proxy_headers=False, limit_concurrency=_MOST_CONNECTIONS, lifespan="on",
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=_GRACE_S, timeout_keep_alive=_KEEP_ALIVE_S,
     )  # fmt: skip
 
 
