@@ -21,7 +21,7 @@ from rag_pipeline.settings import Settings
 _GRACE_S: Final = 30
 _HEADERS_TIMEOUT_S: Final = 15.0
 _KEEP_ALIVE_S: Final = 75
-"""Longer than clients and proxies keep idle connections (5 to 60 s): who closes first must not be the one who is asked."""
+"""Longer than clients and proxies keep idle connections (5 to 60 s), or a request may meet one that is being closed."""
 _MOST_CONNECTIONS: Final = 1_000
 
 
