@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from rag_pipeline.settings.sections import Section, variable_name, web_address
+from rag_pipeline.settings.sections import ServiceSection
 
 
-class Answering(Section):
+class Answering(ServiceSection):
     """How questions are answered; a key in the environment alone never selects a provider."""
 
     provider: Literal["none", "openai", "azure-openai", "anthropic"] = "none"
@@ -40,13 +40,3 @@ class Answering(Section):
     """So many further questions are suggested at most."""
     history_turns: int = Field(default=6, ge=0, le=50)
     """So much of a conversation is looked at to understand a question."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        return web_address(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _key_is_named(cls, name: str) -> str:
-        return variable_name(name)

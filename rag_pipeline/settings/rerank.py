@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from rag_pipeline.settings.sections import Section, variable_name, web_address
+from rag_pipeline.settings.sections import ServiceSection
 
 
-class Rerank(Section):
+class Rerank(ServiceSection):
     """How the best hits of a search are put in order again; a key in the environment alone never selects a provider."""
 
     provider: Literal["none", "cross-encoder", "hosted", "openai"] = "none"
@@ -30,13 +30,3 @@ class Rerank(Section):
     """Of one question, after transient failures of a service."""
     threads: int = Field(default=0, ge=0)
     """Of a cross-encoder of fastembed; 0: as many as it likes."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        return web_address(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _key_is_named(cls, name: str) -> str:
-        return variable_name(name)

@@ -47,6 +47,23 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ServiceSection(Section):
+    """A section that names a service on the web; sections of this kind say themselves what their fields mean."""
+
+    base_url: str = ""
+    api_key_env: str = ""
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        return web_address(url)
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _key_is_named(cls, name: str) -> str:
+        return variable_name(name)
+
+
 class Repository(Section):
     """One repository to index: its files, its pull requests and issues on GitHub, or both."""
 
@@ -250,7 +267,7 @@ class Chunking(Section):
         return self
 
 
-class Embedding(Section):
+class Embedding(ServiceSection):
     """Which model makes vectors. A key in the environment alone never selects a provider."""
 
     provider: Literal["local", "openai", "azure-openai", "sentence-transformers", "fastembed"] = "local"
@@ -288,13 +305,3 @@ class Embedding(Section):
     """Sessions of one thread each for the local model; 0: one per core, at most 8."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD; above 0 it comes before `[prices]`."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        return web_address(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _key_is_named(cls, name: str) -> str:
-        return variable_name(name)
