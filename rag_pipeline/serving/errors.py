@@ -27,7 +27,7 @@ _CODES: Final = {
 _ALWAYS: Final = (400, 401, 403, 408, 413, 422, 429, 500, 503, 504)
 _SAID_BY_FRAMEWORK: Final = {
     "Not Found": "there is nothing at this path: /openapi.json lists what there is",
-    "Method Not Allowed": "this path does not take this method: /openapi.json, and the header Allow, say which it takes",
+    "Method Not Allowed": "this path does not take this method: the header Allow and /openapi.json say which it takes",
     "There was an error parsing the body": "the body cannot be read as JSON: send JSON in UTF-8",
 }
 _DATABASE_BACK_S: Final = 5.0
