@@ -242,6 +242,8 @@ class Answerer:
         cost: float | None = 0.0
         if self._model and (read or written):
             cost = self._prices(self._model.name, read, written)
+        elif answer.model:
+            cost = None  # written by a service that does not say how much that was
         return replace(
             answer, question=work.question, asked=work.asked, input_tokens=read, output_tokens=written, cost_usd=cost,
             degraded="; ".join(dict.fromkeys(work.problems)),

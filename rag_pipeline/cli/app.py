@@ -27,7 +27,7 @@ from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.queries import queries
 from rag_pipeline.cli.report_command import report
 from rag_pipeline.cli.serve import serve
-from rag_pipeline.cli.session import AsJson
+from rag_pipeline.cli.session import MAX_PORT, AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
 from rag_pipeline.cli.session import settings_of_process as _settings
@@ -58,7 +58,7 @@ class Leg(StrEnum):
     vector = "vector"
 
 
-Port = Annotated[int, typer.Option(help="Port of the Dagster UI.")]
+Port = Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port of the Dagster UI.")]
 Host = Annotated[str, typer.Option(help="Address the Dagster UI listens on.")]
 
 
@@ -241,7 +241,7 @@ app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 @app.command(short_help="Receive GitHub's webhooks.")
 def webhooks(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8008,
+    port: Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port to listen on.")] = 8008,
 ) -> None:
     """Receive GitHub's deliveries at POST /webhooks/github and put them into the inbox."""
     from rag_pipeline.cli.dagster_ui import require_free_port

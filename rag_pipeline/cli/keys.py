@@ -74,7 +74,8 @@ def list_keys(
         print_json([asdict(key) | {"state": key.state(now)} for key in found])
         return
     if not found:
-        out.print("there is no key: `rag-pipeline keys create --name …` makes one")
+        whose = f" of tenant {tenant!r}" if tenant else ""
+        out.print(f"there is no key{whose}: `rag-pipeline keys create --name …` makes one", markup=False)
         return
     rows = [
         (k.key_id, k.tenant, k.name, k.role, " ".join(k.scopes), k.state(now), _day(k.created_at), _day(k.expires_at),

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from rag_pipeline.cli.session import settings_of_process
+from rag_pipeline.cli.session import MAX_PORT, settings_of_process
 from rag_pipeline.settings import Settings
 
 
@@ -21,7 +21,7 @@ def mcp(
     host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's need API keys.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8010,
+    port: Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port to listen on.")] = 8010,
     tenant: Annotated[str, typer.Option(help="Whose knowledge; by default the configured tenant.")] = "",
     scope: Annotated[list[str] | None, typer.Option(help="Also what this scope may see; repeatable.")] = None,
 ) -> None:

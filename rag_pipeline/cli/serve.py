@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from rag_pipeline.cli.console import err
-from rag_pipeline.cli.session import settings_of_process
+from rag_pipeline.cli.session import MAX_PORT, settings_of_process
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8080,
+    port: Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port to listen on.")] = 8080,
 ) -> None:
     """Answer searches and questions over HTTP; see docs/serving.md.
 

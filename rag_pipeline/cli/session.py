@@ -12,6 +12,7 @@ import typer
 from rag_pipeline.settings import Settings, load_settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+MAX_PORT = 65_535
 chosen: dict[str, Path | None] = {"file": None}
 """The configuration file that `--config` names."""
 

@@ -36,6 +36,7 @@ def make_app(services: Services, *, read_timeout_s: float = _READ_TIMEOUT_S) -> 
     app = FastAPI(
         title="rag-pipeline", version="1", docs_url=None, redoc_url=None, openapi_url="/openapi.json",
         description="Search, answers with citations, and the way in for documents.", lifespan=_alive,
+        redirect_slashes=False,
     )  # fmt: skip
     app.state.services = services
     handle_errors(app)

@@ -48,7 +48,9 @@ def credentials_of(request: Request, *, cors_origins: Sequence[str]) -> Credenti
         scheme, _, token = request.headers["authorization"].partition(" ")
         key = token.strip() if scheme.lower() == "bearer" else ""
     is_relayed = any(name in request.headers for name in _RELAYED) or _is_of_another_site(request, cors_origins)
-    return Credentials(key=key, host=request.headers.get("host", ""), is_relayed=is_relayed)
+    # Whoever sends two names the service by none.
+    host = ", ".join(request.headers.getlist("host"))
+    return Credentials(key=key, host=host, is_relayed=is_relayed)
 
 
 Shown = Annotated[Credentials, Depends(_credentials)]

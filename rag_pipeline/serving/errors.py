@@ -25,6 +25,11 @@ _CODES: Final = {
     429: "too_many_requests", 500: "internal", 503: "unavailable", 504: "timeout",
 }  # fmt: skip
 _ALWAYS: Final = (400, 401, 403, 408, 413, 422, 429, 500, 503, 504)
+_SAID_BY_FRAMEWORK: Final = {
+    "Not Found": "there is nothing at this path: /openapi.json lists what there is",
+    "Method Not Allowed": "this path does not take this method: the header Allow and /openapi.json say which it takes",
+    "There was an error parsing the body": "the body cannot be read as JSON: send JSON in UTF-8",
+}
 _DATABASE_BACK_S: Final = 5.0
 _MOST_DETAILS: Final = 20
 _SAID: Final = 2_000  # characters of a message
@@ -92,9 +97,14 @@ def error_response(error: Exception) -> Response | None:
     if refused is None:
         return None
     said: object = refused.detail
-    known = said if isinstance(said, Mapping) else {"code": code_of(refused.status_code), "message": str(said)}
+    known = said if isinstance(said, Mapping) else _plain(refused.status_code, str(said))
     body = error_body(str(known["code"]), str(known["message"]))
     return JSONResponse(body, status_code=refused.status_code, headers=refused.headers)
+
+
+def _plain(status: int, said: str) -> dict[str, str]:
+    """What the framework refuses, in words that say what to do."""
+    return {"code": code_of(status), "message": _SAID_BY_FRAMEWORK.get(said, said)}
 
 
 def as_refusal(error: Exception) -> HTTPException | None:

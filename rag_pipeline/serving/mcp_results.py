@@ -142,7 +142,7 @@ class DocumentResult(BaseModel):
         about = [
             f"{one_line(self.title)} - {one_line(self.path or self.source_id)}, {lines}",
             f"{_kind(self)}, document_id {self.document_id}",
-            f"link: {one_line(self.url, max_chars=_URL_CHARS)}",
+            *_link(self.url),
             f"{more} {_QUOTED}",
         ]
         return "\n".join([*about, "", fenced(self.text)])
@@ -228,10 +228,15 @@ def _spoken_hit(hit: HitOf) -> str:
     head = f"[{hit.number}] {one_line(hit.title)} - {one_line(hit.location)}"
     about = [
         head + (f" ({path})" if path else ""),
-        f"link: {one_line(hit.url, max_chars=_URL_CHARS)}",
+        *_link(hit.url),
         f"{_kind(hit)}, score {hit.score:.3f}, document_id {hit.document_id}" + (", linked" if hit.is_linked else ""),
     ]
     return "\n".join([*about, fenced(hit.text)])
+
+
+def _link(url: str) -> list[str]:
+    """A line, for what can be opened."""
+    return [f"link: {one_line(url, max_chars=_URL_CHARS)}"] if url else []
 
 
 def _kind(one: HitOf | DocumentResult) -> str:

@@ -52,6 +52,12 @@ def test_a_model_writes_the_answer_and_each_sentence_is_cited_and_priced():
     assert answer.confidence > 0.8 and not answer.degraded
 
 
+def test_what_a_service_does_not_count_is_not_free():
+    silent = ScriptedModel(says=[GOOD], input_tokens=0, output_tokens=0)
+    answer = answerer(model=silent).ask(QUESTION)
+    assert (answer.model, answer.input_tokens, answer.output_tokens, answer.cost_usd) == ("scripted-1", 0, 0, None)
+
+
 def test_the_model_sees_sources_fenced_within_the_budget_and_the_question():
     model = ScriptedModel(says=[GOOD])
     big = near(replace(BACKUPS, text="word " * 5_000, rank=3))

@@ -269,6 +269,27 @@ def test_the_worst_questions_come_first(log: QueryLog, connection: Connection) -
     assert len(asked_questions(connection, since=NOW - timedelta(days=9), tenant=None, limit=2)) == 2
 
 
+def test_what_was_searched_while_somebody_typed_is_no_question(log: QueryLog, connection: Connection) -> None:
+    def typed(question: str, at_s: float, **more: Any) -> UUID:
+        return asked(log, question, asked_at=NOW + timedelta(seconds=at_s), **{"entrance": "search"} | more)
+
+    for at_s, question in enumerate(("how", "How do", "how do I ", "how do I deploy")):
+        typed(question, at_s)
+    typed("how do I deploy", 4, entrance="ask")
+    typed("how do", 4.5, key_id="another")  # somebody else's
+    typed("roll", 10)
+    typed("roll back", 16)  # so late that "roll" was worth looking at
+    liked = typed("resta", 30)
+    typed("restart", 31)
+    typed("bac", 40, entrance="ask")  # nobody asks a model without meaning to
+    typed("backup", 41)
+    thumb(connection, liked)
+    found = asked_questions(connection, since=NOW - timedelta(days=1), tenant="acme", limit=50)
+    assert {question.question: question.asked for question in found} == {
+        "how do I deploy": 2, "how do": 1, "roll": 1, "roll back": 1, "resta": 1, "restart": 1, "bac": 1, "backup": 1
+    }  # fmt: skip
+
+
 def test_old_questions_go_with_their_feedback(log: QueryLog, connection: Connection) -> None:
     old, new = asked(log, "old", asked_at=NOW - timedelta(days=91)), asked(log, "new")
     thumb(connection, old)

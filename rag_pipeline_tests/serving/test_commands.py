@@ -56,6 +56,7 @@ def test_a_key_is_shown_once_listed_without_its_secret_and_taken_back(typed: Typ
         assert "wiki" in shown
         assert text.rpartition("_")[2] not in shown
     assert json.loads(typed("keys", "list", "--tenant", "other", "--json").stdout) == []
+    assert typed("keys", "list", "--tenant", "other").stdout.startswith("there is no key of tenant 'other'")
     assert typed("keys", "revoke", key.key_id).stdout == f"{key.key_id} is revoked\n"
     assert typed("keys", "revoke", key.key_id).stdout == f"{key.key_id} was revoked before\n"
     with connected(typed.url) as connection:
@@ -73,6 +74,14 @@ def test_what_cannot_be_is_said(typed: Typed) -> None:
     assert isinstance(typed("keys", "revoke", "nobody", fails=True).exception, ConfigError)
     assert isinstance(typed("keys", "create", "--name", "x", "--scope", "*x", fails=True).exception, ConfigError)
     assert "Invalid value for '--role'" in typed("keys", "create", "--name", "x", "--role", "admin", fails=True).stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "mcp", "webhooks", "dev"])
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "-1"])
+def test_what_is_no_port_is_refused(command: str, port: str) -> None:
+    refused = CliRunner().invoke(app, [command, "--port", port])
+    assert refused.exit_code == 2
+    assert "Invalid value for '--port'" in refused.stderr
 
 
 @pytest.mark.parametrize(

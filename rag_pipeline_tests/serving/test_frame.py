@@ -165,6 +165,10 @@ def test_addresses_and_methods_that_do_not_exist_are_refused_in_one_shape(frame:
     wrong = frame.client.delete("/health/live")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
     assert wrong.headers["allow"] == "GET"
+    for refused in (missing, wrong):
+        assert "/openapi.json" in refused.json()["error"]["message"], "it says what to do"
+    astray = frame.client.get("/v1/search/?q=x", headers={"Host": "evil.example"}, follow_redirects=False)
+    assert astray.status_code == 404, "nobody is sent on to a name of their own choice"
     for page in ("/docs", "/redoc"):
         assert frame.client.get(page).status_code == 404, "they load scripts from elsewhere"
 

@@ -138,6 +138,12 @@ def test_others_need_a_key_even_though_they_come_by_this_machine(doors: Service,
     assert doors.client.get("/v1/read", headers=headers | key(doors)).status_code == 200
 
 
+def test_whoever_gives_two_names_of_the_service_needs_a_key(doors: Service) -> None:
+    for names in (("localhost", "evil.example"), ("evil.example", "localhost"), ("localhost", "localhost")):
+        answer = doors.client.get("/v1/read", headers=[("Host", name) for name in names])
+        assert answer.status_code == 401, names
+
+
 def test_our_own_page_needs_no_key(doors: Service) -> None:
     headers = {"Host": "localhost:8080", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"}
     assert doors.client.get("/v1/read", headers=headers).status_code == 200

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,16 @@ def test_a_hit_is_typed_for_programs_and_cited_for_models(served_tools, mode):
     assert "link: https://example.org/deploy.md#L1-L1" in said
     assert f"document_id {hit['document_id']}" in said
     assert "```\ndeploy with make deploy\n```" in said
+
+
+def test_what_cannot_be_opened_has_no_link(own_tools, indexed):
+    dropped = entry("note.md", "zebras are restarted by hand", source_type="knowledge")
+    index(indexed, replace(dropped, document=replace(dropped.document, url="", anchor=None)))
+    found = call(own_tools, "search_knowledge", question="zebras", k=1)
+    whole = call(own_tools, "get_document", document=found.structured_content["hits"][0]["document_id"])
+    for result in (found, whole):
+        assert "zebras are restarted" in text_of(result)
+        assert "link:" not in text_of(result)
 
 
 def test_filters_and_legs_are_kept(own_tools, indexed):

@@ -23,11 +23,17 @@ VALUES (%(query_id)s, %(tenant)s, %(now)s, %(chunk_id)s, %(helpful)s, %(reason)s
 
 -- name: questions
 -- Worst first: what people liked least, then what was left unanswered, then what was answered with the least confidence.
+-- The page searches while somebody types: a search that the same asker goes on to write within 5 seconds was no question.
 WITH votes AS (
     SELECT f.query_id, count(*) FILTER (WHERE f.helpful) AS helpful, count(*) FILTER (WHERE NOT f.helpful) AS unhelpful,
            array_agg(f.reason ORDER BY f.given_at DESC) FILTER (WHERE NOT f.helpful AND f.reason <> '') AS reasons
     FROM rag.feedback AS f
     GROUP BY f.query_id
+), logged AS (
+    SELECT q.*, lead(q.question) OVER asker AS next_question, lead(q.asked_at) OVER asker AS next_asked_at
+    FROM rag.query_log AS q
+    WHERE q.asked_at >= %(since)s AND (%(tenant)s::text IS NULL OR q.tenant_id = %(tenant)s)
+    WINDOW asker AS (PARTITION BY q.tenant_id, q.key_id ORDER BY q.asked_at, q.query_id)
 ), grouped AS (
     SELECT q.tenant_id, (array_agg(q.question ORDER BY q.asked_at DESC))[1] AS question, count(*) AS asked,
            max(q.asked_at) AS last_asked_at,
@@ -35,9 +41,12 @@ WITH votes AS (
            avg(q.confidence) AS confidence, coalesce(sum(v.helpful), 0)::bigint AS helpful,
            coalesce(sum(v.unhelpful), 0)::bigint AS unhelpful,
            array_remove(array_agg(v.reasons[1] ORDER BY q.asked_at DESC), NULL) AS reasons
-    FROM rag.query_log AS q
+    FROM logged AS q
     LEFT JOIN votes AS v USING (query_id)
-    WHERE q.asked_at >= %(since)s AND (%(tenant)s::text IS NULL OR q.tenant_id = %(tenant)s)
+    WHERE v.query_id IS NOT NULL
+       OR (q.entrance = 'search' AND q.next_asked_at <= q.asked_at + interval '5 seconds'
+           AND length(btrim(q.next_question)) > length(btrim(q.question))
+           AND starts_with(lower(btrim(q.next_question)), lower(btrim(q.question)))) IS NOT TRUE
     GROUP BY q.tenant_id, lower(btrim(q.question))
 )
 SELECT tenant_id, question, asked, last_asked_at, unanswered, confidence, helpful, unhelpful, reasons

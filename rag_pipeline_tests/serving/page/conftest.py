@@ -63,7 +63,8 @@ class Tab:
             self.problems.append(f"{message.type}: {message.text}")
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while Playwright runs, no other test of this process can start an event loop.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     chromium = next(filter(None, map(shutil.which, NAMES)), None)
     if chromium is None:
