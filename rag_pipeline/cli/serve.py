@@ -14,6 +14,7 @@ from rag_pipeline.cli.session import settings_of_process
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8080,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log what goes wrong, and not every request.")] = False,
 ) -> None:
     """Answer searches and questions over HTTP; see docs/serving.md.
 
@@ -21,6 +22,7 @@ def serve(
     """
     from rag_pipeline.cli.dagster_ui import require_free_port
     from rag_pipeline.serving import server
+    from rag_pipeline.serving.logs import logging_of
 
     settings = settings_of_process()
     if ":" not in host:
@@ -33,5 +35,6 @@ def serve(
         )
     elif settings.serving.anonymous == "never":
         err.print("every request needs a key: `rag-pipeline keys create` makes one")
-    err.print(f"Serving on http://{shown}:{port} (Ctrl-C stops it)", markup=False)
-    server.serve(settings, environ=os.environ, host=host, port=port)
+    if not quiet:
+        err.print(f"Serving on http://{shown}:{port} (Ctrl-C stops it)", markup=False)
+    server.serve(settings, environ=os.environ, host=host, port=port, log_config=logging_of(is_quiet=quiet))
