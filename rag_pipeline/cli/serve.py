@@ -21,12 +21,17 @@ def serve(
     On a loopback address, people of this machine need no key to read. On any other, every request needs one.
     """
     from rag_pipeline.cli.dagster_ui import require_free_port
+    from rag_pipeline.embedded import database_url
+    from rag_pipeline.index import migrations
     from rag_pipeline.serving import server
     from rag_pipeline.serving.logs import logging_of
 
     settings = settings_of_process()
     if ":" not in host:
         require_free_port(host, port)
+    if not settings.database_url:
+        # Our own server may be new, or have slept through an update; without the schema it would seem to be away.
+        migrations.migrate(database_url(settings))
     shown = f"[{host}]" if ":" in host else host
     if not server.is_loopback(host):
         err.print(
