@@ -144,7 +144,8 @@ def test_wide_lines_of_prose_flow_and_code_keeps_its_lines(tab: Tab):
 
 def test_prose_is_shown_without_marks_of_markdown_that_say_nothing_to_a_reader(tab: Tab):
     wide = "A retry is made by the inbox itself, which counts how often it has been"
-    text = f"### `[retry]`\n\n{wide}\n**told** to. `a ** b ** c` and 2 ** 3 stay.\n\n```toml\nretry = **1**\n```\n**Last.**"
+    text = f"### `[retry]`\n\n{wide}\n**told** to. `a ** b ** c` and 2 ** 3 stay.\n\n```toml\nretry = **1**\n```"
+    text += "\n**Last.**"
     tab.stub.hits = lambda q: [hit(1, text=text, words=("retry", "told"), heading_path=["Operations", "[retry]"])]
     tab.search("retry")
     expect(tab.page.locator(".snippet")).to_have_text(
