@@ -63,6 +63,8 @@ def _of_headings(asked: str, hits: Sequence[SearchHit]) -> list[str]:
     related = [hit for hit in hits if len(wanted & set(terms_of(hit.text))) >= _RELATED * len(wanted)]
     for hit in [*related[1:], *related[:1]]:
         place = plain(hit.heading_path[-1] if hit.heading_path else hit.title, max_chars=80).strip(" #:.")
+        # A package is called by its folder; its file is called like every other's.
+        place = place.removesuffix("/__init__.py")
         if not content_terms(place) or _EMPTY_HEADING.fullmatch(place):
             continue
         if place.endswith("?"):

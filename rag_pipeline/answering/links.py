@@ -16,7 +16,7 @@ REMOVED: Final = "(link removed)"
 _URL: Final = re.compile(
     r"(?:https?|ftp|wss?|file)://[^\s<>\"'`|\\^{}\[\]]*|\bwww\.[^\s<>\"'`|\\^{}\[\]]*", re.IGNORECASE
 )
-_MARKUP: Final = re.compile(r"[\[\]<>|*【】［］]|(?<!\w)_|_(?!\w)|!(?=\s*[\[(])|(?<=[\])])\s*\(|//")
+_MARKUP: Final = re.compile(r"[\[\]<>|*【】［］]|(?<!\w)_+(?!\w)|!(?=\s*[\[(])|(?<=[\])])\s*\(|//")
 _AFTER: Final = ".,;:!?*_~…"
 FETCHING_TAG: Final = re.compile(
     r"</?(?:a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|"

@@ -59,7 +59,8 @@ class Leg(StrEnum):
 
 
 Port = Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port of the Dagster UI.")]
-Host = Annotated[str, typer.Option(help="Address the Dagster UI listens on.")]
+Host = Annotated[str, typer.Option(help="Address the Dagster UI and the search page listen on.")]
+SearchPort = Annotated[int, typer.Option(min=0, max=MAX_PORT, help="Port of the search page; 0 for none.")]
 
 
 @app.callback()
@@ -79,8 +80,9 @@ def up(
     ] = "",
     host: Host = "127.0.0.1",
     port: Port = 3000,
+    search_port: SearchPort = 8080,
 ) -> None:
-    """Start the database, index what is new, answer a sample question, and open the Dagster UI."""
+    """Start the database, index what is new, answer a sample question, and open the Dagster UI and the search page."""
     from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
@@ -108,12 +110,12 @@ def up(
         require_all_read(summary)
         err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
         return
-    serve_ui(host=host, port=port)
+    serve_ui(host=host, port=port, search_port=search_port)
 
 
-@app.command(short_help="Start Dagster's webserver and daemon.")
-def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
-    """Start Dagster's webserver and daemon on the database."""
+@app.command(short_help="Start Dagster and the search page.")
+def dev(host: Host = "127.0.0.1", port: Port = 3000, search_port: SearchPort = 8080) -> None:
+    """Start Dagster's webserver and daemon, and the search page beside them, on the database."""
     from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
     from rag_pipeline.cli.runs import prepare
 
@@ -121,7 +123,7 @@ def dev(host: Host = "127.0.0.1", port: Port = 3000) -> None:
     require_free_port(host, port)
     _enter_dagster(settings)
     prepare(settings)
-    serve_ui(host=host, port=port)
+    serve_ui(host=host, port=port, search_port=search_port)
 
 
 @app.command(short_help="Stop the embedded PostgreSQL.")

@@ -41,3 +41,11 @@ LOGGING: Final[dict[str, Any]] = {
     },
 }
 """For `logging.config.dictConfig`. uvicorn's own line for each request is replaced by ours."""
+
+
+def logging_of(*, is_quiet: bool) -> dict[str, Any]:
+    """`LOGGING`; when quiet, only warnings and errors, for a service beside others on one terminal."""
+    if not is_quiet:
+        return LOGGING
+    loud = {name: {"level": "WARNING"} for name, given in LOGGING["loggers"].items() if given["level"] == "INFO"}
+    return LOGGING | {"loggers": LOGGING["loggers"] | loud}

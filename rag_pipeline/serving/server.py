@@ -35,7 +35,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def serve(settings: Settings, *, environ: Mapping[str, str], host: str, port: int) -> None:
+def serve(
+    settings: Settings, *, environ: Mapping[str, str], host: str, port: int, log_config: dict[str, Any] | None = LOGGING
+) -> None:
     """Answer requests until this process is told to stop; those that have begun are finished first.
 
     Raises:
@@ -46,7 +48,7 @@ def serve(settings: Settings, *, environ: Mapping[str, str], host: str, port: in
         # uvicorn sends itself the signal again when it has ended; by default that would end us before we have.
         signal.signal(number, _stop)
     with services_of(settings, environ, is_local=is_loopback(host)) as services:
-        uvicorn.Server(server_config(make_app(services), host=host, port=port, log_config=LOGGING)).run()
+        uvicorn.Server(server_config(make_app(services), host=host, port=port, log_config=log_config)).run()
 
 
 def server_config(

@@ -139,6 +139,14 @@ def test_headings_of_code_and_questions_as_headings_become_questions():
     assert follow_ups("", [], [empty, code, faq], most=5) == ["What does restore_account do?", "Who runs the ledger?"]
 
 
+def test_names_in_code_keep_their_underscores_and_a_package_is_called_by_its_folder():
+    package = replace(hit("Starts it.", headings=("ledger/books/__init__.py",)), source_type="code")
+    private = replace(hit("def f(): ...", headings=("Ledger", "_close"), document="b"), source_type="code")
+    assert follow_ups("", [], [private, package], most=5) == [
+        "What is said about “ledger/books”?", "What does _close do?",
+    ]  # fmt: skip
+
+
 def test_languages_numbers_and_terms():
     assert [language_of(text) for text in (
         "How is the index built?", "Wie wird der Index gebaut?", "Comment est-ce que les index sont faits ?",

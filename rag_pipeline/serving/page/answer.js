@@ -156,14 +156,19 @@ function notes(given) {
 
 function madeBy({ model, input_tokens, output_tokens, cost_usd, milliseconds }) {
   const cost = cost_usd ? ` · $${number(cost_usd, cost_usd < 0.01 ? 5 : 3)}` : "";
-  return `${model} · ${number(input_tokens)} tokens read, ${number(output_tokens)} written${cost} · ${number(milliseconds / 1000, 1)} s`;
+  // Not every service says what it counted.
+  const tokens = input_tokens ? ` · ${number(input_tokens)} tokens read, ${number(output_tokens)} written` : "";
+  return `${model}${tokens}${cost} · ${number(milliseconds / 1000, 1)} s`;
 }
+
+/** A path breaks after a slash, if it must. */
+const breakable = (title) => title.split(/(?<=\/)(?=.)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 
 function sourceItem(source, turn, isQuoted) {
   const title = source.title || source.location;
   return el(
     "li", { tabindex: "-1", id: `source-${turn}-${source.number}`, value: source.number },
-    el("p", { class: "title", dir: "auto" }, outLink(source.url, {}, title) ?? el("strong", {}, title), linesOf(source)),
+    el("p", { class: "title", dir: "auto" }, outLink(source.url, {}, breakable(title)) ?? el("strong", {}, breakable(title)), linesOf(source)),
     meta(source),
     isQuoted && quoteOf(source),
     isQuoted && el("p", { class: "soft", title: `support ${number(source.support, 2)}` }, supportWords(source.support)),

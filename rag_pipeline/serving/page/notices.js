@@ -9,7 +9,7 @@ export function trouble(error, retry, { isPatient = false } = {}) {
   const node = el(
     "div", { class: "notice" },
     el("p", {}, el("strong", {}, `${error.message}.`), error.wait ? ` Wait ${waitWords(error.wait)}.` : ""),
-    el("p", { class: "soft", dir: "auto" }, error.detail),
+    el("p", { class: "soft", dir: "auto" }, sentence(error.detail)),
     el(
       "p", { class: "buttons" },
       [401, 403].includes(error.status) ? button("Enter a key", () => askForKey("", retry), { class: "main" }) : again,
@@ -20,6 +20,8 @@ export function trouble(error, retry, { isPatient = false } = {}) {
   if (error.code === "offline") addEventListener("online", () => node.isConnected && retry(), { once: true });
   return node;
 }
+
+const sentence = (text) => text.slice(0, 1).toUpperCase() + text.slice(1) + (/[\w)`]$/.test(text) ? "." : "");
 
 const waitWords = (seconds) => (seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} minutes`);
 

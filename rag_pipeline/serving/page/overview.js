@@ -49,4 +49,8 @@ function table(rows, choose) {
   );
 }
 
-const nothingYet = () => el("p", { class: "soft" }, "The index holds nothing that you may see yet.");
+const nothingYet = () =>
+  el(
+    "div", { class: "notice" }, el("p", {}, el("strong", {}, "The index holds nothing yet that you may see.")),
+    el("p", { class: "soft" }, "Where it is new, ", el("code", {}, "rag-pipeline up"), " or a run in Dagster fills it."),
+  );

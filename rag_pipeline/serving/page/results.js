@@ -1,7 +1,7 @@
 // The list of hits, and why each is in it.
 
 import { button, byId, copy, el, marked, outLink } from "./dom.js";
-import { ago, cutsOf, isCode, kindName, number, plural } from "./text.js";
+import { ago, cutsOf, isCode, kindName, marksOf, number, plural } from "./text.js";
 import { thumbs } from "./thumbs.js";
 
 const LEGS = { lexical: "Words (BM25)", vector: "Meaning (cosine)", rerank: "Reranker" };
@@ -29,9 +29,9 @@ export const copied = (hit) => outLink(hit.url, {})?.href ?? hit.location ?? "";
 
 function item(hit) {
   const text = String(hit.text ?? "");
-  const cuts = isCode(hit) ? [] : cutsOf(text, [hit.title, ...(hit.heading_path ?? [])]);
+  const cuts = isCode(hit) ? [] : [...cutsOf(text, [hit.title, ...(hit.heading_path ?? [])]), ...marksOf(text)];
   const look = isCode(hit) ? "snippet code" : "snippet";
-  const snippet = el("div", { class: look, dir: "auto" }, marked(text, hit.highlights, cuts));
+  const snippet = el("div", { class: look, dir: "auto" }, marked(text, hit.highlights, cuts.sort((a, b) => a[0] - b[0])));
   const whole = button("Show all", () => unfold(snippet, whole), { class: "quiet whole", "aria-expanded": "false", hidden: true });
   const why = el("div", { class: "why", id: `why-${hit.rank}`, hidden: true });
   const explaining = button("Why this?", () => toggle(explaining, why, hit), {

@@ -47,13 +47,14 @@ function without(text, from, to, cuts) {
   for (const [start, end, instead] of cuts) {
     if (end <= from || start >= to) continue;
     kept += text.slice(at, Math.max(start, from)) + (start >= from ? instead : "");
-    at = Math.min(end, to);
+    at = Math.max(at, Math.min(end, to));
   }
   return kept + text.slice(at, to);
 }
 
 const FENCE = /^\s*(```|~~~)/;
-const GOES_ON = /^ {0,6}(?![\s#>|*+=:-]|```|~~~|\.\. |\d+[.)]\s)/;
+const GOES_ON = /^ {0,6}(?:\*\*(?=\S)|(?![\s#>|*+=:-]|```|~~~|\.\. |\d+[.)]\s))/;
+const STRONG = /`[^`]*`|\*\*(?=\S)([^*`]*[^*`\s])\*\*/g;
 
 /**
  * What prose is shown without, [start, end, what instead]: ends of lines within a paragraph, whose source is as wide as
@@ -64,7 +65,7 @@ export function cutsOf(text, said = []) {
   let at = 0;
   let isFenced = false;
   const heading = /^#{1,6} +([^\n]+)\n+/.exec(text);
-  if (heading && said.includes(heading[1].trim())) cuts.push([0, heading[0].length, ""]);
+  if (heading && said.includes(heading[1].replaceAll("`", "").trim())) cuts.push([0, heading[0].length, ""]);
   const lines = text.split("\n");
   lines.forEach((line, index) => {
     const next = lines[index + 1];
@@ -74,6 +75,26 @@ export function cutsOf(text, said = []) {
     }
     at += line.length + 1;
   });
+  return cuts;
+}
+
+/** What a snippet of prose is shown without besides: the lines of fences, and the marks of strong words. */
+export function marksOf(text) {
+  const cuts = [];
+  let at = 0;
+  let isFenced = false;
+  for (const line of text.split("\n")) {
+    if (FENCE.test(line)) {
+      isFenced = !isFenced;
+      cuts.push([at, at + line.length + 1, ""]);
+    } else if (!isFenced) {
+      for (const { 0: whole, 1: strong, index } of line.matchAll(STRONG)) {
+        const end = at + index + whole.length;
+        if (strong) cuts.push([at + index, at + index + 2, ""], [end - 2, end, ""]);
+      }
+    }
+    at += line.length + 1;
+  }
   return cuts;
 }
 

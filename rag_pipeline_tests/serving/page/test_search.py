@@ -142,6 +142,18 @@ def test_wide_lines_of_prose_flow_and_code_keeps_its_lines(tab: Tab):
     assert code.count("\n") == 5
 
 
+def test_prose_is_shown_without_marks_of_markdown_that_say_nothing_to_a_reader(tab: Tab):
+    wide = "A retry is made by the inbox itself, which counts how often it has been"
+    text = f"### `[retry]`\n\n{wide}\n**told** to. `a ** b ** c` and 2 ** 3 stay.\n\n```toml\nretry = **1**\n```"
+    text += "\n**Last.**"
+    tab.stub.hits = lambda q: [hit(1, text=text, words=("retry", "told"), heading_path=["Operations", "[retry]"])]
+    tab.search("retry")
+    expect(tab.page.locator(".snippet")).to_have_text(
+        f"{wide} told to. `a ** b ** c` and 2 ** 3 stay.\n\nretry = **1**\nLast.", use_inner_text=True
+    )
+    expect(tab.page.locator("mark")).to_have_text(["retry", "told", "retry"])
+
+
 def test_a_hit_without_a_web_address_shows_where_it_is_and_unfolds(tab: Tab):
     tab.stub.hits = lambda q: [
         hit(1, url="/home/ada/notes.md:3-4", location="/home/ada/notes.md:3-4", title="notes.md")
