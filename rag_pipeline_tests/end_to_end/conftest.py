@@ -8,12 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from rag_pipeline.defs import plots
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.nouns import Repository
 from rag_pipeline_tests.github_server.server import GitHubServer
 
 FIRST_DAY = date(2024, 4, 22)
+
+
+@pytest.fixture
+def drawn() -> None:
+    """Asked for by tests whose runs draw their pictures."""
+
+
+@pytest.fixture(autouse=True)
+def _not_drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other tests' runs draw none: it takes a good part of the time of a run so small."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr(plots, "_image", lambda title, draw: f"![{title}]()")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import zlib
@@ -97,11 +98,13 @@ class Installation:
     """Of other models, for spaces that remember them."""
     now: datetime = datetime(2024, 1, 31, 12, tzinfo=UTC)
     instance: dg.DagsterInstance | None = None
+    """Where Dagster keeps what happened; for tests that look there. Without it, nothing is kept."""
     more: Mapping[str, Any] = field(default_factory=dict)
     checks: bool = False
     """Whether refreshes check what they make, which takes as long as all the rest of one so small."""
     github: GitHubServer | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
+    _made: tuple[Settings, dg.Definitions] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -148,7 +151,7 @@ class Installation:
         planned: Plan | None = None,
     ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
         pipeline = self.pipeline(planned=planned)
-        job = build_defs(self.settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
+        job = self._definitions().resolve_job_def(REFRESH_JOB)
         tags = {"dagster/partition": str(first)}
         if last is not None and str(last) != str(first):
             tags = {
@@ -156,7 +159,7 @@ class Installation:
                 "dagster/asset_partition_range_end": str(last),
             }
         result = job.execute_in_process(
-            instance=self._dagster(), tags=tags, raise_on_error=False,
+            instance=self._dagster(), tags=tags, raise_on_error=False, resources={"pipeline": pipeline},
             asset_selection=[dg.AssetKey(name) for name in select] or None, run_config=_QUIET,
         )  # fmt: skip
         return result, pipeline
@@ -192,10 +195,10 @@ class Installation:
         pipeline = self.pipeline()
         config = {"confirm_removals": confirm, "repositories": list(repositories)}
         result = (
-            build_defs(self.settings, pipeline=pipeline)
+            self._definitions()
             .resolve_job_def(RECONCILE_JOB)
             .execute_in_process(
-                instance=self._dagster(), raise_on_error=False,
+                instance=self._dagster(), raise_on_error=False, resources={"pipeline": pipeline},
                 run_config={**_QUIET, "ops": {RECONCILIATION: {"config": config}}},
             )
         )  # fmt: skip
@@ -275,15 +278,28 @@ class Installation:
         if self.github is not None:
             self.github.forge.now = self.now
 
+    def _definitions(self) -> dg.Definitions:
+        # Made again only for other settings: making them takes as long as running a day.
+        settings = self.settings
+        if self._made is None or self._made[0] != settings:
+            self._made = settings, build_defs(settings)
+        return self._made[1]
+
     def _dagster(self) -> dg.DagsterInstance:
-        # Making one takes as long as a short run.
-        self.instance = self.instance or dg.DagsterInstance.ephemeral()
-        return self.instance
+        return self.instance or _forgetful()
 
     def _tick(self) -> datetime:
         # Real clocks move between two looks at them.
         self.pass_time(1)
         return self.now
+
+
+@functools.cache
+def _forgetful() -> dg.DagsterInstance:
+    """Dagster without a memory of events: keeping one for each asset and day takes half the time of a run so small."""
+    instance = dg.DagsterInstance.ephemeral()
+    instance.event_log_storage.store_event = lambda event: None  # type: ignore[method-assign]
+    return instance
 
 
 def _require_success(result: dg.ExecuteInProcessResult) -> None:

@@ -50,7 +50,7 @@ def labelled(tmp_path: Path, database: str, repository: GitRepository) -> Instal
     return installation
 
 
-def test_the_figures_of_each_leg_are_shown_and_put_on_record(labelled):
+def test_the_figures_of_each_leg_are_shown_and_put_on_record(labelled, drawn):
     metadata = shown(labelled.evaluate())
     assert metadata["questions"] == 2
     legs = [line.split(" | ")[1] for line in str(metadata["measures"]).splitlines()[2:]]

@@ -249,7 +249,7 @@ def test_a_lost_database_is_filled_from_the_lake_without_the_model(installation,
     assert run.reports["embeddings"].restored > 0
 
 
-def test_every_partition_of_a_range_is_materialized_and_details_lie_on_the_last(installation):
+def test_every_partition_of_a_range_is_materialized_and_details_lie_on_the_last(installation, drawn):
     installation.instance = dg.DagsterInstance.ephemeral()
     installation.run("2024-01-01", "2024-01-10")
     key = dg.AssetKey("chunks")
@@ -257,7 +257,9 @@ def test_every_partition_of_a_range_is_materialized_and_details_lie_on_the_last(
     event = installation.instance.get_latest_materialization_event(key)
     assert event is not None and event.asset_materialization is not None
     assert event.asset_materialization.partition == "2024-01-10"
-    assert {"rows", "preview", "lengths"} <= set(event.asset_materialization.metadata)
+    shown = event.asset_materialization.metadata
+    assert {"rows", "preview", "lengths"} <= set(shown)
+    assert "](data:image/png;base64,iVBOR" in str(shown["lengths"].value)
 
 
 def test_the_query_asset_shows_hits(installation):

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import psycopg
 import pyarrow.parquet as pq
 import pytest
@@ -45,7 +46,7 @@ def installation(tmp_path: Path, database: str, repository: GitRepository, secre
     files |= {"deploy/prod.yaml": "\n".join(lines), "broken.ipynb": '{"cells": "' + lines[0] + '"}'}
     repository.commit("2024-01-03T10:00", files)
     repositories = [{"source": str(repository.path), "name": "project"}]
-    installation = Installation(tmp_path / "home", database, repositories)
+    installation = Installation(tmp_path / "home", database, repositories, instance=dg.DagsterInstance.ephemeral())
     record = {"id": "1", "title": lines[1], "content": "\n\n".join(lines), "metadata": {"password": password}}
     installation.drop("note.json", json.dumps(record | {"updated_at": "2024-01-30T10:00:00Z"}))
     installation.drop("refused.json", json.dumps({"id": lines[0], "text": lines[2]}))
@@ -62,9 +63,11 @@ def everything(installation: Installation) -> Iterator[tuple[str, str]]:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'rag'").fetchall()
         for (table,) in tables:
             yield table, repr(connection.execute(f"SELECT * FROM rag.{table}").fetchall())
-    instance = installation._dagster()
-    for run in instance.get_runs():
-        yield f"run {run.run_id}", repr(run) + repr(instance.all_logs(run.run_id))
+    assert installation.instance is not None
+    for run in installation.instance.get_runs():
+        logs = installation.instance.all_logs(run.run_id)
+        assert logs, "Dagster has kept nothing to look at"
+        yield f"run {run.run_id}", repr(run) + repr(logs)
     yield "the model", repr(installation.embedder.embedded)
 
 
