@@ -91,6 +91,7 @@ def test_up_indexes_and_answers_with_a_link(used, project):
     assert f"[Source 1] Lighthouse  {project.path}/README.md:" in done.stdout
 
 
+@pytest.mark.slow
 def test_up_again_embeds_nothing_and_writes_nothing(used):
     shell, _ = used
     again = json.loads(shell("materialize", "--json").stdout)

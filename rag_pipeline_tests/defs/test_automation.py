@@ -32,7 +32,7 @@ class Watched:
         """What the sensor asks for after some seconds; Dagster has checked it and put its own tags on."""
         self.installation.pass_time(seconds)
         pipeline = self.installation.pipeline()
-        defs = build_defs(self.installation.settings, pipeline=pipeline)
+        defs = self.installation.definitions()
         context = dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"pipeline": pipeline}, definitions=defs,
             sensor_name=DROP_SENSOR,
@@ -56,10 +56,10 @@ class Watched:
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         """Do what the daemon does with a request."""
-        defs = build_defs(self.installation.settings, pipeline=self.installation.pipeline())
-        return defs.resolve_job_def(REFRESH_JOB).execute_in_process(
-            instance=self.instance, tags=dict(request.tags), asset_selection=request.asset_selection,
-            raise_on_error=False, run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        return self.installation.job(REFRESH_JOB, self.installation.pipeline()).execute_in_process(
+            instance=self.instance, tags=dict(request.tags),
+            asset_selection=request.asset_selection, raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class Watched:
         """What the sensor asks for after some time; what it tells of the index is stored, as the daemon does."""
         self.installation.pass_time(timedelta(**passed).total_seconds())
         pipeline = self.installation.pipeline()
-        defs = build_defs(self.installation.settings, pipeline=pipeline)
+        defs = self.installation.definitions()
         with dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"pipeline": pipeline}, definitions=defs,
             sensor_name=FRESHNESS_SENSOR,
@@ -53,10 +53,9 @@ class Watched:
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         """Do what the daemon does with a request."""
-        defs = build_defs(self.installation.settings, pipeline=self.installation.pipeline())
-        return defs.resolve_job_def(REFRESH_JOB).execute_in_process(
-            instance=self.instance, tags=dict(request.tags), asset_selection=request.asset_selection,
-            raise_on_error=False, run_config=QUIET,
+        return self.installation.job(REFRESH_JOB, self.installation.pipeline()).execute_in_process(
+            instance=self.instance, tags=dict(request.tags),
+            asset_selection=request.asset_selection, raise_on_error=False, run_config=QUIET,
         )  # fmt: skip
 
     def mend(self, **passed: float) -> list[str]:

@@ -10,7 +10,6 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
-from rag_pipeline.definitions import build_defs
 from rag_pipeline.defs.versions import by_day
 from rag_pipeline.lake.store import Part
 from rag_pipeline_tests.end_to_end.installation import Installation
@@ -31,7 +30,7 @@ class Watched:
 
     def causes(self, asset: str, day: str) -> list[str]:
         """Why a partition is stale; nothing when it is not."""
-        graph = build_defs(self.installation.settings).resolve_asset_graph()
+        graph = self.installation.definitions().resolve_asset_graph()
         resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
         key = dg.AssetKey(asset)
         assert resolver.get_current_data_version(key, day).value != "NULL", "it was never made"
@@ -41,7 +40,7 @@ class Watched:
 
     def version(self, asset: str, day: str) -> str:
         """The data version of a partition."""
-        graph = build_defs(self.installation.settings).resolve_asset_graph()
+        graph = self.installation.definitions().resolve_asset_graph()
         resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
         return resolver.get_current_data_version(dg.AssetKey(asset), day).value
 

@@ -105,6 +105,7 @@ class Installation:
     github: GitHubServer | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     _made: tuple[Settings, dg.Definitions] | None = None
+    _given: Pipeline | None = None
 
     @property
     def settings(self) -> Settings:
@@ -151,7 +152,7 @@ class Installation:
         planned: Plan | None = None,
     ) -> tuple[dg.ExecuteInProcessResult, Pipeline]:
         pipeline = self.pipeline(planned=planned)
-        job = self._definitions().resolve_job_def(REFRESH_JOB)
+        job = self.job(REFRESH_JOB, pipeline)
         tags = {"dagster/partition": str(first)}
         if last is not None and str(last) != str(first):
             tags = {
@@ -159,7 +160,7 @@ class Installation:
                 "dagster/asset_partition_range_end": str(last),
             }
         result = job.execute_in_process(
-            instance=self._dagster(), tags=tags, raise_on_error=False, resources={"pipeline": pipeline},
+            instance=self._dagster(), tags=tags, raise_on_error=False,
             asset_selection=[dg.AssetKey(name) for name in select] or None, run_config=_QUIET,
         )  # fmt: skip
         return result, pipeline
@@ -195,10 +196,9 @@ class Installation:
         pipeline = self.pipeline()
         config = {"confirm_removals": confirm, "repositories": list(repositories)}
         result = (
-            self._definitions()
-            .resolve_job_def(RECONCILE_JOB)
+            self.job(RECONCILE_JOB, pipeline)
             .execute_in_process(
-                instance=self._dagster(), raise_on_error=False, resources={"pipeline": pipeline},
+                instance=self._dagster(), raise_on_error=False,
                 run_config={**_QUIET, "ops": {RECONCILIATION: {"config": config}}},
             )
         )  # fmt: skip
@@ -278,12 +278,17 @@ class Installation:
         if self.github is not None:
             self.github.forge.now = self.now
 
-    def _definitions(self) -> dg.Definitions:
-        # Made again only for other settings: making them takes as long as running a day.
+    def definitions(self) -> dg.Definitions:
+        """What Dagster knows; made again only for other settings, as making them takes as long as running a day."""
         settings = self.settings
         if self._made is None or self._made[0] != settings:
-            self._made = settings, build_defs(settings)
+            self._made = settings, build_defs(settings, pipeline=dg.ResourceDefinition(lambda _: self._given))  # type: ignore[arg-type]
         return self._made[1]
+
+    def job(self, name: str, pipeline: Pipeline) -> dg.JobDefinition:
+        """A job whose next run gets this pipeline."""
+        self._given = pipeline
+        return self.definitions().resolve_job_def(name)
 
     def _dagster(self) -> dg.DagsterInstance:
         return self.instance or _forgetful()

@@ -94,7 +94,6 @@ WRONG = {
     "no score": (answering(result(0), result(1), result(2, None)), "None as the score"),
     "a score that is a text": (answering(result(0), result(1), result(2, "0.5")), "'0.5' as the score"),
     "a result that is none": (answering(result(0), result(1), 7), "passage None"),
-    "a redirect": (lambda _: Reply(status=307, headers={"Location": "http://elsewhere/"}), "answered 307"),
 }
 
 
@@ -128,6 +127,14 @@ def test_a_refusal_says_what_to_do_and_never_shows_the_key(status, kind, said):
         assert len(service.requests) == 1
     assert KEY not in str(raised.value)
     assert "refused for ***" in str(raised.value)
+
+
+def test_a_redirect_is_not_followed_and_says_what_to_correct():
+    elsewhere = lambda _: Reply(status=307, headers={"Location": "http://elsewhere/"})  # noqa: E731 # short, and only here
+    with reranker_on(elsewhere) as (reranker, service, _):
+        with pytest.raises(ConfigError, match=r"redirects to http://elsewhere/.* correct rerank.base_url"):
+            reranker.scores("q", HITS)
+        assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
