@@ -153,6 +153,7 @@ def test_status_says_what_the_index_holds(used):
     assert "lighthouse" in shell("status").stdout
 
 
+@pytest.mark.slow
 def test_a_partition_a_range_and_single_assets_can_be_materialized(used):
     shell, _ = used
     first = json.loads(shell("status", "--json").stdout)["first_partition"]

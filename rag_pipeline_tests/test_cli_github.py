@@ -75,6 +75,7 @@ def test_threads_are_found_and_link_to_their_comments(used):
     assert (hit["location"], hit["title"]) == ("acme/rocket#1", "Login fails")
 
 
+@pytest.mark.slow
 def test_reconcile_removes_what_is_gone_and_says_so(used, forge, rocket):
     forge.delete_issue(rocket.threads[2])
     (row,) = json.loads(used("reconcile", "--json", GITHUB_TOKEN=TOKEN).stdout)
@@ -94,6 +95,7 @@ def test_reconcile_names_the_repositories_there_are(used):
     assert "there is no repository 'rockets'" in message and "acme/rocket" in message
 
 
+@pytest.mark.slow
 def test_a_repository_that_cannot_be_compared_is_named_after_the_others_are_done(used, github):
     configure(used, github, "rocket", "gone")
     done = used("reconcile", GITHUB_TOKEN=TOKEN)

@@ -128,6 +128,7 @@ def test_pools_have_the_limits_of_the_file_and_else_those_that_were_set_by_hand(
     assert (limits()["github"], limits()["embedding"]) == (5, 3)
 
 
+@pytest.mark.slow
 def test_a_step_waits_while_all_places_of_its_pool_are_taken_with_our_executor_too(storage) -> None:
     ready_storage(Pools(github=1))
     entered = threading.Event()

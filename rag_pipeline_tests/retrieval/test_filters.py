@@ -89,7 +89,7 @@ def ask(connection: Connection, space: EmbeddingSpace, **where: Any) -> list[Sea
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(items=st.lists(ITEM, min_size=1, max_size=14), where=FILTERS, exact_up_to=st.sampled_from([10_000, 0]))
 def test_every_leg_finds_what_the_filters_keep(items, where, exact_up_to, reused_database):

@@ -107,7 +107,7 @@ def shown(hits: list[SearchHit]) -> list[tuple[object, ...]]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(items=ITEMS, values=QUERY, merged=st.booleans())
 def test_a_search_is_what_it_would_be_if_nothing_else_existed(items, values, merged, reused_database):
