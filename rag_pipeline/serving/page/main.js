@@ -80,7 +80,8 @@ function showFound(found, wanted) {
   byId("found").textContent = hits.length ? `${count} in ${number(found.milliseconds)} ms` : "";
   showNotice(found.degraded && el("p", { class: "notice" }, `Note: ${found.degraded}`), !hits.length && nothingFound(wanted));
   byId("more").hidden = hits.length < k || k >= MOST;
-  say(hits.length ? count : "Nothing found", SAY_MS);
+  // An answer says itself how it goes, and must not be talked over by results that come after it.
+  if (byId("answer").hidden) say(hits.length ? count : "Nothing found", SAY_MS);
 }
 
 function nothingFound(wanted) {

@@ -198,7 +198,7 @@ def test_escape_stops_an_answer_and_keeps_what_is_there(tab: Tab):
     ("events", "words"),
     [
         ([("text", {"text": "Half an ans"})], "The answer broke off before its end."),
-        ([("error", {"error": {"code": "timeout", "message": "the model was too slow"}})], "the model was too slow"),
+        ([("error", {"error": {"code": "timeout", "message": "the model was too slow"}})], "The model was too slow."),
     ],
 )
 def test_an_answer_that_fails_half_way_can_be_asked_for_again(tab: Tab, events, words):

@@ -74,7 +74,7 @@ def test_a_refusal_says_what_the_service_said_and_can_be_tried_again(tab: Tab, s
     tab.page.get_by_role("searchbox").fill("retry")
     notice = tab.page.locator("#notice")
     expect(notice).to_contain_text(words)
-    expect(notice).to_contain_text(f"told to fail with {status}: <b>come back</b>")
+    expect(notice).to_contain_text(f"Told to fail with {status}: <b>come back</b>")
     expect(tab.page.get_by_role("status")).to_contain_text(words)
     notice.get_by_role("button", name="Try again").click()
     expect(tab.page.locator(".hit")).to_have_count(3)
