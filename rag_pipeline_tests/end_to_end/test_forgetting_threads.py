@@ -143,7 +143,7 @@ def test_drops_leave_the_inbox_its_archive_and_what_it_refused(tmp_path, databas
     report = forget_in(inbox, "document", "hers")
     assert report.is_gone
     assert {place: count for place, count in report.found.items() if place.startswith("inbox")} == {
-        "inbox accepted": 2, "inbox rejected": 1, "inbox waiting": 1,
+        "inbox accepted": 2, "inbox rejected": 1, "inbox waiting": 1, "inbox notes": 0,
     }  # fmt: skip
     assert places_of(inbox, "sproutwords") == []
     inbox.drop("again.ndjson", "\n".join(json.dumps(record) for record in records))
