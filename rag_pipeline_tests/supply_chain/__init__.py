@@ -1,0 +1,1 @@
+"""What we depend on: declared, described, audited, and silent on the network."""
