@@ -5,9 +5,10 @@ No provider's library is imported here: each has its own module, imported when i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 """Shape (n, d), one row per text; a single vector has shape (d,)."""
+
+BUFFER_TEXTS = 2048
+"""So many texts are looked at together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,36 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Stop threads and connections; safe to call twice."""
+
+
+@runtime_checkable
+class StreamingEmbedder(Protocol):
+    """An embedder that needs no end of its texts: a slow request holds up no others, and none waits for a last one."""
+
+    def embed_stream(self, texts: Iterable[str]) -> Iterator[EmbeddedBatch]:
+        """As `Embedder.embed`; indices count the texts as they come.
+
+        A text is read when there is work for it, on the thread that iterates and only between two parts, so memory does
+        not grow with the texts. An error of `texts` is raised as one of the embedder's own would be.
+        """
+
+
+def embed_stream(
+    embedder: Embedder, texts: Iterable[str], *, buffer_texts: int = BUFFER_TEXTS
+) -> Iterator[EmbeddedBatch]:
+    """Vectors of texts that are read as a stream; `buffer_texts` at a time by an embedder that wants a sequence."""
+    if isinstance(embedder, StreamingEmbedder):
+        yield from embedder.embed_stream(texts)
+        return
+    waiting, start = iter(texts), 0
+    while buffer := list(islice(waiting, buffer_texts)):
+        for batch in embedder.embed(buffer):
+            yield replace(
+                batch,
+                indices=[start + index for index in batch.indices],
+                failures=[(start + index, reason) for index, reason in batch.failures],
+            )
+        start += len(buffer)
 
 
 def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedder:

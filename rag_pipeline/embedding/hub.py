@@ -13,6 +13,7 @@ import numpy as np
 
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Vectors
 from rag_pipeline.embedding.pool import BusyClock
+from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.embedding.tokens import count_word_pieces, encodable
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
@@ -78,6 +79,7 @@ class _HubEmbedder(ABC):
         return vectors
 
     def _load_or_explain(self) -> Any:
+        hold_telemetry()
         try:
             return self._load()
         except (OSError, ValueError) as error:  # what both raise for an unknown name and for an unreachable hub

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from rag_pipeline.embedding.concurrency import AdaptiveLimit
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Vectors
 from rag_pipeline.embedding.openai_service import EmbeddingService, ServedVectors
-from rag_pipeline.embedding.pool import BusyClock, run_ahead
+from rag_pipeline.embedding.pool import BusyClock, Workers, run_ahead
 from rag_pipeline.embedding.tokens import encodable, encoding_counter, encoding_name, load_encoding
 from rag_pipeline.errors import ConfigError, DimensionMismatch, ItemError, TransientError
 from rag_pipeline.remote.retry import LONGEST_RETRY_AFTER_S, retrying
@@ -43,8 +43,9 @@ class OpenAIEmbedder:
     """Vectors from an OpenAI-compatible service, as it returns them.
 
     Inputs longer than `max_input_tokens` are cut there, blank ones are sent as `BLANK`. Up to `concurrency` requests
-    run at once. What may pass is retried with backoff; a batch that the service refuses is halved until the text at
-    fault is alone, and only that one fails. `sleep` and `jitter` are for tests.
+    run at once, fewer while the service is overloaded. What may pass is retried with backoff; a batch that the service
+    refuses is halved until the text at fault is alone, and only that one fails; if none was at fault, later batches are
+    as small as those that it took. `sleep` and `jitter` are for tests.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class OpenAIEmbedder:
         self._sleep = sleep
         self._jitter = jitter
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="embed")
+        self._pool = Workers(settings.concurrency, name="embed")
+        self._limit = AdaptiveLimit(settings.concurrency)
+        self._most_texts = settings.batch_texts
         self._clock = BusyClock()
         self._answered = False
         self._resume_at = 0.0
@@ -91,27 +94,36 @@ class OpenAIEmbedder:
         return vector
 
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
+        return self.embed_stream(texts)
+
+    def embed_stream(self, texts: Iterable[str]) -> Iterator[EmbeddedBatch]:
+        """See `StreamingEmbedder`: at most twice as many batches are held as requests may be under way."""
         stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            self._limit.wake()
+
         return run_ahead(
             self._pool,
             partial(self._embed_batch, stopped=stopped),
             self._batches(texts),
             # Twice the concurrency: requests go on while the caller stores what is finished.
             ahead=2 * self._settings.concurrency,
-            on_error=stopped.set,
+            on_error=stop,
         )
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._service.close()
+        # Whoever still waits for an answer is left alone with it: after Ctrl-C nobody waits for a server that hangs.
+        self._pool.close(then=self._service.close)
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[_Batch]:
+    def _batches(self, texts: Iterable[str]) -> Iterator[_Batch]:
         """Batches of at most `batch_texts` texts and `batch_tokens` tokens; a longer single text goes alone."""
         batch: list[tuple[int, str, int]] = []
         total = 0
         for index, text in enumerate(texts):
             sent, tokens = self._input(text)
-            if batch and (len(batch) >= self._settings.batch_texts or total + tokens > self._settings.batch_tokens):
+            if batch and (len(batch) >= self._most_texts or total + tokens > self._settings.batch_tokens):
                 yield _batch(batch)
                 batch, total = [], 0
             batch.append((index, sent, tokens))
@@ -147,7 +159,11 @@ class OpenAIEmbedder:
                 return _failed(batch.indices[0], self._advice(str(refusal)))
             middle = len(batch.texts) // 2
             halves = batch.part(0, middle), batch.part(middle, len(batch.texts))
-            return _joined([self._embed_batch(half, stopped=stopped) for half in halves])
+            joined = _joined([self._embed_batch(half, stopped=stopped) for half in halves])
+            if not joined.failures:
+                # No text was at fault, so there were too many of them. Several threads may find so: the least counts.
+                self._most_texts = min(self._most_texts, len(batch.texts) - middle)
+            return joined
         return _answered(batch, served)
 
     def _ask(
@@ -160,7 +176,7 @@ class OpenAIEmbedder:
         def call() -> ServedVectors:
             nonlocal last
             last = None
-            last = self._request(texts, sleep=sleep, timeout_s=timeout_s)
+            last = self._request(texts, sleep=sleep, stopped=stopped, timeout_s=timeout_s)
             if not last.usable.all():
                 bad = int((~last.usable).sum())
                 raise TransientError(
@@ -178,13 +194,21 @@ class OpenAIEmbedder:
                 raise
             return last
 
-    def _request(self, texts: Sequence[str], *, sleep: Callable[[float], object], timeout_s: float) -> ServedVectors:
+    def _request(
+        self, texts: Sequence[str], *, sleep: Callable[[float], object], stopped: threading.Event, timeout_s: float
+    ) -> ServedVectors:
         # When one request is told to wait, the others wait too instead of being refused one by one.
         if (pause := self._resume_at - time.monotonic()) > 0:
             sleep(pause)
         try:
-            with self._clock.running():
-                served = self._service.request(texts, timeout_s=timeout_s)
+            with self._limit.slot(stopped) as slot, self._clock.running():
+                try:
+                    served = self._service.request(texts, timeout_s=timeout_s)
+                    self._limit.answered(slot)
+                except TransientError as error:
+                    if error.overloaded:
+                        self._limit.refused(slot)
+                    raise
         except TransientError as error:
             if error.retry_after_s is not None and error.retry_after_s <= LONGEST_RETRY_AFTER_S:
                 self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after_s)

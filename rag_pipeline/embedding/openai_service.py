@@ -6,7 +6,9 @@ No retries, batches or threads here: those are the embedder's. Everything leaves
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -53,9 +55,10 @@ class EmbeddingService:
         self._key = _api_key(settings, environ)
         self.url = settings.base_url or OPENAI_URL
         self._client = _client(settings, key=self._key, url=self.url)
+        self._format = _Format(known="" if settings.base_url and settings.provider == "openai" else "base64")
 
     def request(self, texts: Sequence[str], *, timeout_s: float) -> ServedVectors:
-        """Vectors of the texts, in one request.
+        """Vectors of the texts, in one request; in two when it turns out that the service knows no base64.
 
         Raises:
             TransientError: not reached, too slow, overloaded, or an answer that makes no sense.
@@ -63,16 +66,26 @@ class EmbeddingService:
             ConfigError: the key, the model or the URL is wrong (401, 403, 404).
             PermanentError: the quota is spent, or another refusal that repeating cannot cure.
         """
+        with self._format.chosen() as chosen:
+            try:
+                served = self._send(texts, chosen.name, timeout_s=timeout_s)
+            except RagPipelineError as error:
+                if not chosen.is_trial or (isinstance(error, TransientError) and error.overloaded):
+                    raise
+                chosen.name = "float"
+                served = self._send(texts, chosen.name, timeout_s=timeout_s)
+            chosen.works = True
+        return served
+
+    def _send(self, texts: Sequence[str], encoding: str, *, timeout_s: float) -> ServedVectors:
         import openai
 
         options: dict[str, Any] = {} if self._settings.dimensions is None else {"dimensions": self._settings.dimensions}
-        # base64 is a quarter of the bytes, but not every compatible server knows it.
-        encoding = "float" if self._settings.base_url and self._settings.provider == "openai" else "base64"
         try:
             response = self._client.embeddings.create(
                 model=self._settings.model,
                 input=list(texts),
-                encoding_format=encoding,  # type: ignore[arg-type] # a literal, chosen above
+                encoding_format=encoding,  # type: ignore[arg-type] # a literal of `_Format`
                 timeout=timeout_s,
                 **options,
             )
@@ -82,7 +95,7 @@ class EmbeddingService:
             raise TransientError(f"{self.url} did not answer within {timeout_s:g} s") from error
         except openai.APIConnectionError as error:
             raise TransientError(f"cannot reach {self.url}: {error.__cause__ or error}") from error
-        except (openai.OpenAIError, ValueError) as error:  # ValueError: a body that is no JSON
+        except (openai.OpenAIError, ValueError, RecursionError) as error:  # a body that is no JSON, or a very deep one
             raise TransientError(f"{self.url} sent an answer that cannot be read: {error}") from error
         return self._read(response, count=len(texts))
 
@@ -100,7 +113,7 @@ class EmbeddingService:
             raise TransientError(f"{self.url} returned {len(data)} vectors for {count} texts")
         try:
             vectors = np.stack([_vector(item.embedding) for item in _in_order(data)])
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
             raise TransientError(f"{self.url} returned malformed embeddings: {error}") from error
         usable = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)
         charged = getattr(getattr(response, "usage", None), "prompt_tokens", None)
@@ -121,6 +134,45 @@ class EmbeddingService:
             error.status_code, said, service=service, headers=error.response.headers, now=self._now(),
             code=f"{error.code} {error.type}",
         )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """How the vectors of one request are written."""
+
+    name: str
+    is_trial: bool
+    works: bool = False
+
+
+class _Format:
+    """How a service is asked to write vectors: as base64, a quarter of the bytes and much less work, if it can.
+
+    Not every compatible server can. So the first request asks for numbers, as all understand; one after it, once, tries
+    base64; and what works is kept.
+    """
+
+    def __init__(self, *, known: str) -> None:
+        """`known` is empty while nobody knows."""
+        self._lock = threading.Lock()
+        self._known = known
+        self._has_answered = self._is_trying = False
+
+    @contextmanager
+    def chosen(self) -> Iterator[_Chosen]:
+        """Around one request, which sets `works` and, when its trial failed, `name`."""
+        with self._lock:
+            is_trial = not self._known and self._has_answered and not self._is_trying
+            self._is_trying = self._is_trying or is_trial
+            chosen = _Chosen(name="base64" if is_trial else self._known or "float", is_trial=is_trial)
+        try:
+            yield chosen
+        finally:
+            with self._lock:
+                self._has_answered = self._has_answered or chosen.works
+                if is_trial:
+                    self._is_trying = False
+                    self._known = chosen.name if chosen.works else ""
 
 
 def _api_key(settings: Embedding, environ: Mapping[str, str]) -> str:

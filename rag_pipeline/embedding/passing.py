@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors, embed_stream
 
 
 class PassingEmbedder:
@@ -35,6 +35,9 @@ class PassingEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
         return self._embedder.embed(texts)
+
+    def embed_stream(self, texts: Iterable[str]) -> Iterator[EmbeddedBatch]:
+        return embed_stream(self._embedder, texts)
 
     def embed_query(self, text: str) -> Vectors:
         return self._embedder.embed_query(text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors, embed_stream
 from rag_pipeline.embedding.passing import PassingEmbedder
 from rag_pipeline.settings import Context
 
@@ -30,6 +30,9 @@ class PromptedEmbedder(PassingEmbedder):
 
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
         return self._embedder.embed([self._passage_prefix + text for text in texts])
+
+    def embed_stream(self, texts: Iterable[str]) -> Iterator[EmbeddedBatch]:
+        return embed_stream(self._embedder, (self._passage_prefix + text for text in texts))
 
     def embed_query(self, text: str) -> Vectors:
         return self._embedder.embed_query(self._query_prefix + text)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, Vectors
+from rag_pipeline.embedding.embedder import BUFFER_TEXTS, EmbeddedBatch, Embedder, Vectors, embed_stream
 from rag_pipeline.embedding.spending import Spending, Wanted
-from rag_pipeline.errors import PermanentError
+from rag_pipeline.errors import BudgetExceeded, PermanentError
 
 
 class Text(NamedTuple):
@@ -58,7 +58,7 @@ class EmbeddingReport:
     reused: int
     """Distinct texts of a buffer that already had a vector."""
     repeated: int
-    """Texts that were in the same buffer before, or were refused before."""
+    """Texts that were in the same buffer before, were under way, or were refused before."""
     tokens: int
     failures: Sequence[tuple[UUID, str]]
     seconds: float
@@ -77,22 +77,23 @@ def embed_missing(
     vectors: KnownVectors,
     on_progress: Callable[[EmbeddingProgress], None] = _ignore,
     spending: Spending | None = None,
-    buffer_texts: int = 2048,
+    buffer_texts: int = BUFFER_TEXTS,
 ) -> EmbeddingReport:
     """Embed and store every text that has no vector yet.
 
-    `texts` are read as a stream: memory is bounded by `buffer_texts`. A text that comes again is embedded once: within
-    a buffer because it is merged, later because its vector is known by then. Each finished part is stored before the
-    next is asked for, so a crash loses at most what was being computed. With `spending`, nothing is sent before that
-    allows it, and each part is put on its account.
+    `texts` are read as a stream, `buffer_texts` at a time and only as far ahead as the embedder has work under way:
+    memory does not grow with them. A text that comes again is embedded once: merged with the one that is under way, or
+    known by then. Each finished part is stored before the next is asked for, so a crash loses at most what was being
+    computed. With `spending`, nothing is sent before that allows it, and each part is put on its account.
 
     Raises:
         BudgetExceeded: the next text may not be sent; those before it are stored.
         PermanentError: the embedder lost or repeated a text; and everything that `Embedder.embed` raises.
     """
-    run = _Run(embedder=embedder, vectors=vectors, on_progress=on_progress, spending=spending)
-    for buffer in _buffers(texts, size=buffer_texts):
-        run.take(buffer)
+    run = _Run(
+        embedder=embedder, vectors=vectors, on_progress=on_progress, spending=spending, buffer_texts=buffer_texts
+    )
+    run.take(texts)
     return run.report()
 
 
@@ -107,6 +108,13 @@ def _buffers(texts: Iterable[Text], *, size: int) -> Iterator[list[Text]]:
         yield buffer
 
 
+class _Sent(NamedTuple):
+    """A text that the embedder has and did not answer yet."""
+
+    text_hash: UUID
+    wanted: Wanted | None
+
+
 @dataclass(slots=True, kw_only=True)
 class _Run:
     """The running totals of one `embed_missing` call."""
@@ -115,12 +123,17 @@ class _Run:
     vectors: KnownVectors
     on_progress: Callable[[EmbeddingProgress], None]
     spending: Spending | None
+    buffer_texts: int
     texts: int = 0
     embedded: int = 0
     reused: int = 0
     repeated: int = 0
     tokens: int = 0
     failures: dict[UUID, str] = field(default_factory=dict)
+    open: dict[int, _Sent] = field(default_factory=dict)
+    """By what the embedder calls them; empty between two streams."""
+    waiting: Sequence[Text] = ()
+    """Texts that the budget did not hold while others were under way."""
     started: float = field(default_factory=time.perf_counter)
     model_started: float = field(init=False)
     seconds_on_record: float = field(init=False)
@@ -128,65 +141,90 @@ class _Run:
     def __post_init__(self) -> None:
         self.model_started = self.seconds_on_record = self.embedder.model_seconds
 
-    def take(self, buffer: Sequence[Text]) -> None:
-        wanted: dict[UUID, Text] = {}
-        for text in buffer:
-            # A refused text has no vector: without this it would be sent again each time it comes.
-            if text.text_hash not in self.failures:
-                wanted.setdefault(text.text_hash, text)
-        known = self.vectors.known(list(wanted))
-        missing = [text for text in wanted.values() if text.text_hash not in known]
-        self.texts += len(buffer)
-        self.repeated += len(buffer) - len(wanted)
-        self.reused += len(wanted) - len(missing)
-        self._tell()
-        if self.spending is None:
-            self._embed(missing, ())
-        else:
-            self._embed_allowed(missing, self.spending)
+    def take(self, texts: Iterable[Text]) -> None:
+        """One stream, or several: where the budget makes them wait until it is known what those before them cost."""
+        buffers = self._missing(texts)
+        while self._has_more(buffers):
+            try:
+                self._embed(self._stream(buffers))
+            finally:
+                if self.spending is not None:
+                    self.spending.release()
 
-    def _embed_allowed(self, texts: Sequence[Text], spending: Spending) -> None:
-        """In as few pieces as the budget allows: mostly one."""
-        if not texts:
-            return
+    def _has_more(self, buffers: Iterator[Sequence[Text]]) -> bool:
+        self.waiting = self.waiting or next(buffers, ())
+        return bool(self.waiting)
+
+    def _missing(self, texts: Iterable[Text]) -> Iterator[Sequence[Text]]:
+        """Of each buffer the texts to be sent, if there are any."""
+        for buffer in _buffers(texts, size=self.buffer_texts):
+            under_way = {sent.text_hash for sent in self.open.values()}
+            wanted: dict[UUID, Text] = {}
+            for text in buffer:
+                # A refused text has no vector: without this it would be sent again each time it comes.
+                if text.text_hash not in self.failures and text.text_hash not in under_way:
+                    wanted.setdefault(text.text_hash, text)
+            known = self.vectors.known(list(wanted))
+            missing = [text for text in wanted.values() if text.text_hash not in known]
+            self.texts += len(buffer)
+            self.repeated += len(buffer) - len(wanted)
+            self.reused += len(wanted) - len(missing)
+            self._tell()
+            if missing:
+                yield missing
+
+    def _stream(self, buffers: Iterator[Sequence[Text]]) -> Iterator[str]:
+        """Texts for as long as the budget holds the next; what it does not hold is left in `waiting`."""
+        sent = 0
+        while self._has_more(buffers):
+            try:
+                wanted = self._allowed(self.waiting)
+            except BudgetExceeded:
+                if self.open:
+                    return  # what is under way may cost less than was set aside for it
+                raise
+            allowed, self.waiting = self.waiting[: len(wanted)], self.waiting[len(wanted) :]
+            for text, one in zip(allowed, wanted, strict=True):
+                self.open[sent] = _Sent(text.text_hash, one)
+                sent += 1
+            yield from (text.text for text in allowed)
+            if self.waiting or (self.spending is not None and self.spending.is_guessing):
+                return
+
+    def _allowed(self, texts: Sequence[Text]) -> Sequence[Wanted | None]:
+        """Of the first texts, as many as the budget holds: what is set aside for them."""
+        if self.spending is None:
+            return [None] * len(texts)
         tokens = self.embedder.input_tokens([text.text for text in texts])
         wanted = [Wanted(repository=text.repository, tokens=n) for text, n in zip(texts, tokens, strict=True)]
-        sent = 0
-        while sent < len(texts):
-            end = sent + spending.allow(wanted[sent:])
-            try:
-                self._embed(texts[sent:end], wanted[sent:end])
-            finally:
-                spending.release()
-            sent = end
+        return wanted[: self.spending.allow(wanted)]
 
-    def _embed(self, texts: Sequence[Text], wanted: Sequence[Wanted]) -> None:
-        if not texts:
-            return
-        open_indices, hashes = set(range(len(texts))), [text.text_hash for text in texts]
-        for batch in self.embedder.embed([text.text for text in texts]):
+    def _embed(self, texts: Iterator[str]) -> None:
+        for batch in embed_stream(self.embedder, texts, buffer_texts=self.buffer_texts):
             answered = [*batch.indices, *(index for index, _ in batch.failures)]
-            if not open_indices.issuperset(answered) or len(set(answered)) != len(answered):
+            if not self.open.keys() >= set(answered) or len(set(answered)) != len(answered):
                 raise self._broken("answered a text twice, or one that it was not given")
-            open_indices.difference_update(answered)
             if self.spending is not None:
-                self._record(self.spending, batch, [wanted[index] for index in answered])
-            self._store(batch, hashes)
-        if open_indices:
-            raise self._broken(f"left {len(open_indices)} of {len(texts)} texts without an answer")
+                self._record(self.spending, batch, [self.open[index].wanted for index in answered])
+            self._store(batch)
+            for index in answered:
+                del self.open[index]
+        if self.open:
+            raise self._broken(f"left {len(self.open)} texts without an answer")
 
-    def _record(self, spending: Spending, batch: EmbeddedBatch, answered: Sequence[Wanted]) -> None:
+    def _record(self, spending: Spending, batch: EmbeddedBatch, answered: Sequence[Wanted | None]) -> None:
         """Before it is stored: whatever becomes of it, it was paid for."""
         now = self.embedder.model_seconds
         seconds, self.seconds_on_record = now - self.seconds_on_record, now
-        spending.record(answered, tokens=batch.tokens, requests=batch.requests, seconds=seconds)
+        wanted = [one for one in answered if one is not None]
+        spending.record(wanted, tokens=batch.tokens, requests=batch.requests, seconds=seconds)
 
-    def _store(self, batch: EmbeddedBatch, hashes: Sequence[UUID]) -> None:
+    def _store(self, batch: EmbeddedBatch) -> None:
         if len(batch.indices):
-            self.vectors.store([hashes[index] for index in batch.indices], batch.vectors)
+            self.vectors.store([self.open[index].text_hash for index in batch.indices], batch.vectors)
         self.embedded += len(batch.indices)
         self.tokens += batch.tokens
-        self.failures |= {hashes[index]: reason for index, reason in batch.failures}
+        self.failures |= {self.open[index].text_hash: reason for index, reason in batch.failures}
         self._tell()
 
     def _broken(self, what: str) -> PermanentError:

@@ -11,6 +11,8 @@ from rag_pipeline.settings import Embedding, fingerprint
 
 _DECISIVE = ("provider", "model", "dimensions", "context", "passage_prefix", "query_prefix")
 """Settings that decide what a vector is; all others only how it is asked for."""
+_OF_THIS_MACHINE = ("device", "threads")
+"""Settings that say nothing on another machine than the one that they were made for."""
 
 
 def config_of(settings: Embedding) -> dict[str, Json]:
@@ -37,7 +39,9 @@ def settings_of(space: EmbeddingSpace, settings: Embedding) -> Embedding:
         return settings.model_copy(update=wanted)
     known: dict[str, Any] = {name: space.config[name] for name in Embedding.model_fields if name in space.config}
     own = Embedding.model_validate(known)
-    return settings if _decisive(own) == _decisive(settings) else own
+    if _decisive(own) == _decisive(settings):
+        return settings
+    return own.model_copy(update={name: getattr(settings, name) for name in _OF_THIS_MACHINE})
 
 
 def embedder_of(

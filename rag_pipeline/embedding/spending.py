@@ -114,7 +114,9 @@ class Spending:
             if not left:  # in USD only, for a model that costs nothing
                 granted = len(wanted)
             else:
-                most, so_far = left[0].tokens / self._surcharge, accumulate(one.tokens for one in wanted)
+                # What is under way is set aside as we count it, and will be charged as the service does.
+                surplus = self._open.total() * (self._surcharge - 1.0)
+                most, so_far = (left[0].tokens - surplus) / self._surcharge, accumulate(one.tokens for one in wanted)
                 granted = sum(1 for _ in takewhile(lambda total: total <= most, so_far))
             self._set_aside(wanted[:granted])
         if wanted and not granted:
@@ -137,6 +139,11 @@ class Spending:
         if self._open:
             rest, self._open = self._open, Counter()
             self._ledger.book({}, released=rest, requests=0, seconds=0.0)
+
+    @property
+    def is_guessing(self) -> bool:
+        """Whether there is a limit, and no answer yet that shows how the service counts: little is sent until then."""
+        return self._limits.limits_anything and not self._expected
 
     @property
     def _surcharge(self) -> float:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Protocol
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding.embedder import Embedder
 from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
 from rag_pipeline.embedding.spending import Spending
+from rag_pipeline.errors import PermanentError
 from rag_pipeline.lake.derive import as_partial, combine, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, ids_of
 from rag_pipeline.lake.store import Lake, Part
@@ -100,6 +102,7 @@ def embed_chunks(
 
     Raises:
         BudgetExceeded: what is embedded by then is stored; and everything that `Embedder.embed` raises.
+        PermanentError, StorageUnavailable: a part of `chunks` is there and cannot be read.
     """
     report = EmbeddingsReport()
     stage = lake_stage(space)
@@ -133,7 +136,8 @@ def _stale(
     lake: Lake, days: DayRange, stage: str, stored: StoredParts, report: EmbeddingsReport
 ) -> Iterator[tuple[Part, str]]:
     for part in parts_in(lake, ["chunks"], days):
-        expected = combine(stage, str(lake.fingerprint("chunks", part)))
+        held = (lake.tags("chunks", part, owned=False) or {}).get("fingerprint")
+        expected = combine(stage, str(held))
         report.parts += 1
         if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
             report.fresh += 1
@@ -164,9 +168,14 @@ def _texts(
 
 
 def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance: Advance) -> int:
-    """Give the store the part's vectors that it lost: a new database needs no model."""
+    """Give the store the part's vectors that it lost: a new database needs no model.
+
+    The file is this stage's own: damaged, it is made again, and what it held is embedded if nobody else has it.
+    """
     restored = 0
-    for batch in lake.read(stage, part):
+    if lake.fingerprint(stage, part) is None:
+        return restored
+    for batch in _as_far_as_whole(lake.read(stage, part)):
         hashes = ids_of(batch.column("text_hash"))
         missing = set(hashes) - vectors.known(hashes)
         rows = [row for row, text_hash in enumerate(hashes) if text_hash in missing]
@@ -175,6 +184,11 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance
             restored += vectors.store([hashes[row] for row in rows], matrix)
         advance(len(hashes))
     return restored
+
+
+def _as_far_as_whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with suppress(PermanentError):
+        yield from batches
 
 
 def _matrix(column: pa.FixedSizeListArray) -> NDArray[np.float32]:
@@ -195,12 +209,12 @@ def _write_part(
 ) -> bool:
     """Write the part's vectors to the lake; False when a text has none."""
     schema = embeddings_schema(space.dimensions)
-    complete = True
-    seen: set[UUID] = set()
+    complete, row = True, 0
+    is_first = _first_rows(lake, part)
     with lake.writer(stage, part, schema=schema) as writer:
         for batch in lake.read("chunks", part, columns=["text_hash"]):
-            hashes = [h for h in dict.fromkeys(ids_of(batch.column("text_hash"))) if h not in seen]
-            seen.update(hashes)
+            hashes = list(compress(ids_of(batch.column("text_hash")), is_first[row : row + batch.num_rows]))
+            row += batch.num_rows
             found = vectors.fetch(hashes)
             complete = complete and len(found) == len(hashes)
             writer.add(_to_batch([h for h in hashes if h in found], found, schema))
@@ -210,6 +224,23 @@ def _write_part(
     report.bytes += writer.bytes
     report.rows_by_day[part.day.isoformat()] += writer.rows
     return complete
+
+
+def _first_rows(lake: Lake, part: Part) -> NDArray[np.bool_]:
+    """Of each row of a part's chunks, whether its text comes for the first time.
+
+    Sorted as numbers: a set of all hashes would take ten times the memory, and a day may hold hundreds of thousands.
+    """
+    batches = lake.read("chunks", part, columns=["text_hash"])
+    packed = b"".join(value for batch in batches for value in batch.column("text_hash").to_pylist())
+    halves = np.frombuffer(packed, dtype=np.uint64).reshape(-1, 2)
+    # Stable: of equal texts the first stays the first.
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    differs = np.ones(len(halves), dtype=np.bool_)
+    differs[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    first = np.zeros(len(halves), dtype=np.bool_)
+    first[order[differs]] = True
+    return first
 
 
 def _to_batch(hashes: Sequence[UUID], found: Mapping[UUID, NDArray[np.float16]], schema: pa.Schema) -> pa.RecordBatch:

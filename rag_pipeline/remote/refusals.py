@@ -11,6 +11,8 @@ from rag_pipeline.errors import ConfigError, ItemError, PermanentError, RagPipel
 from rag_pipeline.remote.retry import retry_after_s
 
 TRANSIENT: Final = frozenset({408, 409, 425, 429})
+OVERLOADED: Final = frozenset({429, 503, 529})
+"""529: what Anthropic answers in place of 503."""
 REFUSED_INPUT: Final = frozenset({400, 413, 422})
 _SHORTEST_SECRET: Final = 8
 _MOST_CHARS: Final = 300
@@ -43,7 +45,7 @@ def refusal(
     if status == 402 or (status == 429 and "insufficient_quota" in f"{code} {said}"):
         return PermanentError(f"{where}: the quota is spent: add credit or raise the limit")
     if status in TRANSIENT or status >= 500:
-        return TransientError(where, retry_after_s=retry_after_s(headers, now=now))
+        return TransientError(where, retry_after_s=retry_after_s(headers, now=now), overloaded=status in OVERLOADED)
     if status in REFUSED_INPUT:
         return ItemError(f"{where}: {service.when_refused}")
     if status in (401, 403):

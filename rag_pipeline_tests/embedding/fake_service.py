@@ -40,6 +40,8 @@ class Reply:
     """Sent as JSON, or as it is when it is text."""
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
+    cut: bool = False
+    """The connection ends in the middle of the body."""
 
 
 Script = Callable[[Request], Reply]
@@ -129,7 +131,8 @@ def _handler(script: Script) -> type[BaseHTTPRequestHandler]:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                self.wfile.write(content[: len(content) // 2] if reply.cut else content)
+                self.close_connection = reply.cut
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from rag_pipeline.embedding import local, make_embedder, wordpiece
+from rag_pipeline.embedding import local, local_model, make_embedder, wordpiece
 from rag_pipeline.embedding.local import DIMENSIONS, WINDOW_TOKENS, LocalEmbedder
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
@@ -132,7 +132,7 @@ def test_another_model_or_length_is_refused_with_what_there_is():
 
 def test_a_changed_model_file_or_vocabulary_is_refused(monkeypatch, tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"something else")
-    monkeypatch.setattr(local, "_model_file", lambda: tmp_path / "model.onnx")
+    monkeypatch.setattr(local_model, "_file", lambda: tmp_path / "model.onnx")
     with pytest.raises(ConfigError, match=r"model\.onnx has sha256 .* expected 8199be6f"):
         LocalEmbedder(Embedding()).embed_query("x")
     monkeypatch.setattr(wordpiece, "VOCABULARY_SHA256", "0" * 64)

@@ -12,9 +12,12 @@ from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.embedding.fake_service import (
     DIMENSIONS,
     MODEL,
+    Reply,
+    Request,
     embedded,
     embedder_on,
     embeddings,
+    error,
     fake_service,
     vector_of,
 )
@@ -101,3 +104,22 @@ def test_a_missing_key_names_its_variable_and_a_local_server_needs_none():
         embedded(embedder, ["a"])
         assert service.requests[0].headers["authorization"] == "Bearer none"
         assert service.requests[0].body["encoding_format"] == "float"
+
+
+def test_a_server_that_can_write_base64_is_asked_for_it_after_its_first_answer():
+    with embedder_on(batch_texts=1, concurrency=1) as (embedder, service, _):
+        vectors, _ = embedded(embedder, ["a", "b", "c"])
+        assert [request.body["encoding_format"] for request in service.requests] == ["float", "base64", "base64"]
+    np.testing.assert_array_equal(vectors[2], vector_of("c"))
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_server_that_refuses_base64_is_asked_for_it_once(status):
+    def plain(request: Request) -> Reply:
+        return error(status, "encoding_format?") if request.body["encoding_format"] == "base64" else embeddings(request)
+
+    with embedder_on(plain, batch_texts=1, concurrency=1) as (embedder, service, slept):
+        vectors, failures = embedded(embedder, [f"t{n}" for n in range(5)])
+        asked = [request.body["encoding_format"] for request in service.requests]
+    assert asked == ["float", "base64", *["float"] * 4]
+    assert (len(vectors), failures, slept) == (5, {}, [])

@@ -24,6 +24,8 @@ from rag_pipeline_tests.embedding.fake_service import (
     vector_of,
 )
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.mark.parametrize(
     ("headers", "waits"),

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag_pipeline.embedding.pool import BusyClock, run_ahead
+from rag_pipeline.embedding.pool import BusyClock, Workers, run_ahead
 from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.remote.retry import backoff_s, retrying
 
@@ -31,10 +31,37 @@ def test_jobs_are_taken_only_as_far_ahead_as_allowed(pool):
 
     yielded = 0
     for _ in run_ahead(pool, lambda job: job, jobs(), ahead=4):
+        # The one that the caller holds still counts: the next is read when it has been stored.
+        assert taken - yielded <= 4
         yielded += 1
-        # Those submitted, and those finished but not yielded yet.
-        assert taken - yielded <= 2 * 4
     assert yielded == 40
+
+
+def test_an_error_of_the_jobs_is_raised_after_those_that_run(pool):
+    def jobs() -> Iterator[int]:
+        yield from range(3)
+        raise ValueError("no more")
+
+    results = []
+    with pytest.raises(ValueError, match="no more"):
+        # Not list(): what counts is what a caller holds when the error comes.
+        for result in run_ahead(pool, lambda job: job, jobs(), ahead=2):
+            results.append(result)  # noqa: PERF402
+    assert sorted(results) == [0, 1, 2]
+
+
+def test_threads_that_hang_do_not_keep_anybody_waiting_and_call_when_they_end():
+    release, ended = threading.Event(), threading.Event()
+    workers = Workers(2, name="test")
+    hanging = workers.submit(release.wait, 20.0)
+    assert workers.submit(str, 7).result(timeout=5) == "7"
+    workers.close(then=ended.set)
+    assert not ended.is_set()
+    with pytest.raises(RuntimeError):
+        workers.submit(str, 8)
+    release.set()
+    assert ended.wait(timeout=5)
+    assert hanging.result()
 
 
 def test_work_goes_on_while_the_caller_stores(pool):

@@ -60,3 +60,10 @@ def test_the_embedder_of_a_space_is_made_of_its_settings():
         make=lambda settings, environ: asked.append((settings, environ)),
     )  # fmt: skip
     assert asked == [(OLD, {"A": "b"})]
+
+
+def test_where_and_on_how_many_threads_a_model_runs_is_said_by_the_machine_of_now():
+    made_on = OLD.model_copy(update={"device": "cuda", "threads": 32})
+    now = Embedding(device="cpu", threads=2)
+    found = settings_of(space(config_of(made_on)), now)
+    assert (found.model, found.device, found.threads) == ("small", "cpu", 2)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,27 @@ class LengthEmbedder(FakeEmbedder):
         return [len(text) for text in texts]
 
 
+class AheadEmbedder(LengthEmbedder):
+    """Reads texts as a stream, some of them ahead, and answers one at a time."""
+
+    def __init__(self, *, ahead: int, charged: int = 1) -> None:
+        super().__init__()
+        self._ahead = ahead
+        self._charged = charged
+
+    def embed_stream(self, texts: Iterable[str]) -> Iterator[EmbeddedBatch]:
+        waiting = enumerate(texts)
+        held: list[tuple[int, str]] = []
+        while True:
+            held += islice(waiting, self._ahead - len(held))
+            if not held:
+                return
+            index, text = held.pop(0)
+            self.sent.append(text)
+            part = self._part([text], [0])
+            yield EmbeddedBatch(indices=[index], vectors=part.vectors, tokens=self._charged * part.tokens)
+
+
 def spending(ledger: MemoryLedger, *, price: float | None = 0.0, **limits: float) -> Spending:
     """The account of tenant `acme`."""
     return Spending(
@@ -78,11 +100,12 @@ def of(texts: Sequence[str], repository: str = "one") -> list[Text]:
 
 @given(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=40), limit=st.integers(0, 400), spent=st.integers(0, 100),
-    buffer=st.integers(1, 50),
+    buffer=st.integers(1, 50), ahead=st.integers(0, 30),
 )  # fmt: skip
-def test_no_token_more_than_the_budget_is_sent_and_no_text_fewer_than_fit(lengths, limit, spent, buffer):
+def test_no_token_more_than_the_budget_is_sent_and_no_text_fewer_than_fit(lengths, limit, spent, buffer, ahead):
     texts = [f"{number:02}"[:length].ljust(length, "x") + f"#{number}" for number, length in enumerate(lengths)]
-    ledger, vectors, embedder = MemoryLedger(month=spent), MemoryVectors(), LengthEmbedder()
+    embedder = AheadEmbedder(ahead=ahead) if ahead else LengthEmbedder()
+    ledger, vectors = MemoryLedger(month=spent), MemoryVectors()
     needed = sum(map(len, texts))
     account = spending(ledger, month_tokens=limit)
     try:
@@ -149,6 +172,14 @@ def test_a_service_that_charges_more_than_we_count_is_held_to_the_budget_after_i
         embed_missing(
             of(texts), embedder=Dear(), vectors=MemoryVectors(), spending=spending(ledger, run_tokens=400),
             buffer_texts=4,
+        )  # fmt: skip
+    assert 400 - 3 * 7 < ledger.tokens.total() <= 400
+
+    ledger = MemoryLedger()
+    with pytest.raises(BudgetExceeded):
+        embed_missing(
+            of(texts), embedder=AheadEmbedder(ahead=20, charged=3), vectors=MemoryVectors(),
+            spending=spending(ledger, run_tokens=400), buffer_texts=4,
         )  # fmt: skip
     assert 400 - 3 * 7 < ledger.tokens.total() <= 400
 

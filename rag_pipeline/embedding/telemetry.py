@@ -1,0 +1,18 @@
+"""Usage statistics of the libraries that models run on: off, unless whoever runs us has set it otherwise.
+
+onnxruntime sends them since 1.29 from Linux and macOS, too, beginning when it is imported; the libraries of the model
+hub tell it what asks for a file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+_SWITCHES: Final = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
+
+
+def hold_telemetry() -> None:
+    """To be called before such a library is imported, which is when they look."""
+    for switch in _SWITCHES:
+        os.environ.setdefault(switch, "1")
