@@ -155,6 +155,7 @@ CREATE TABLE rag.embedding_spaces (
     activated_at timestamptz,
     retired_at   timestamptz,
     config       jsonb,                        -- the settings that make its vectors, to feed and to ask it; no secrets
+    partitions   integer NOT NULL DEFAULT 1 CHECK (partitions BETWEEN 1 AND 256), -- tables that its vectors lie in
     UNIQUE (provider, model, dimensions, recipe)
 );
 CREATE UNIQUE INDEX embedding_spaces_one_active ON rag.embedding_spaces (status) WHERE status = 'active';
@@ -190,6 +191,50 @@ $$;
 --
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)
 --         WITH (m = 16, ef_construction = 100);
+
+-- The same under any name, in several tables by the hash of the text, each with a graph of its own: what is written and
+-- asked names the whole. Only through it is a partition read, so only its policy counts.
+CREATE FUNCTION rag.create_vector_tables(name text, dimensions integer, partitions integer) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    whole text := CASE WHEN partitions > 1 THEN ' PARTITION BY HASH (text_hash)' ELSE '' END;
+    part text;
+BEGIN
+    EXECUTE format(
+        'CREATE TABLE rag.%I (
+             text_hash uuid NOT NULL,
+             tenant_id text NOT NULL,
+             embedding halfvec(%s) NOT NULL,
+             PRIMARY KEY (text_hash, tenant_id)
+         )', name, dimensions) || whole;
+    EXECUTE format('ALTER TABLE rag.%I ALTER COLUMN embedding SET STORAGE PLAIN', name);
+    EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY', name);
+    EXECUTE format('CREATE POLICY tenant ON rag.%I FOR SELECT TO rag_reader USING (rag.visible(tenant_id, NULL))', name);
+    EXECUTE format('GRANT SELECT ON rag.%I TO rag_reader', name);
+    FOR number IN 0 .. CASE WHEN partitions > 1 THEN partitions - 1 ELSE -1 END LOOP
+        part := name || '_p' || number;
+        EXECUTE format('CREATE TABLE rag.%I PARTITION OF rag.%I FOR VALUES WITH (MODULUS %s, REMAINDER %s)',
+                       part, name, partitions, number);
+        EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY', part);
+    END LOOP;
+END
+$$;
+
+-- Lets tables that were made so take the place of others, with all that belongs to them.
+CREATE FUNCTION rag.replace_vector_tables(present text, successor text) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    relation name;
+BEGIN
+    EXECUTE format('DROP TABLE rag.%I', present);
+    FOR relation IN
+        SELECT relname FROM pg_class
+        WHERE relnamespace = 'rag'::regnamespace AND (relname = successor OR starts_with(relname, successor || '_'))
+    LOOP
+        EXECUTE format('ALTER TABLE rag.%I RENAME TO %I', relation, present || substr(relation, length(successor) + 1));
+    END LOOP;
+END
+$$;
 
 -- How good a space was at answering labelled questions, and when.
 CREATE TABLE rag.evaluations (

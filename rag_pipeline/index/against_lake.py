@@ -20,9 +20,9 @@ from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
 from rag_pipeline.index.inspection import SHOWN, Offences
+from rag_pipeline.index.rows import state_of
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.stage import STAGE, part_fingerprint
-from rag_pipeline.index.writer import state_of
 from rag_pipeline.lake.derive import parts_in
 from rag_pipeline.lake.schemas import documents_of
 from rag_pipeline.lake.store import Lake, Part

@@ -10,9 +10,12 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
+
+import psycopg
 
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import Connection
@@ -103,7 +106,9 @@ def key_of(connection: Connection, text: str, *, now: datetime) -> ApiKey | None
         return None
     before = now - _NOTED_EVERY
     if key.last_used_at is None or key.last_used_at <= before:
-        connection.execute(queries("api_keys")["note_use"], {"key_id": key.key_id, "now": now, "before": before})
+        # A standby, or a server that takes no writes at the moment, keeps nobody out.
+        with suppress(psycopg.errors.ReadOnlySqlTransaction):
+            connection.execute(queries("api_keys")["note_use"], {"key_id": key.key_id, "now": now, "before": before})
     return key
 
 

@@ -35,8 +35,7 @@ def connect(url: str) -> Connection:
         )
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(
-            f"cannot connect to PostgreSQL at {describe(url)}: {_first_line(error)}. "
-            "Check that it runs and that DATABASE_URL is right (`rag-pipeline status` shows what is used)"
+            f"cannot connect to PostgreSQL at {describe(url)}: {_first_line(error)}. {_advice(str(error))}"
         ) from error
     except psycopg.ProgrammingError as error:
         # libpq repeats the address, and with it the password.
@@ -116,6 +115,15 @@ def describe(url: str) -> str:
     where = parts.get("host") or "localhost"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{where}{port}/{parts.get('dbname', '')}"
+
+
+def _advice(said: str) -> str:
+    """What to do about a refused connection; the reasons have no codes (libpq)."""
+    if "too many" in said or "connection slots" in said:
+        return "Too many are connected: end some, raise max_connections, or lower [pools]; then try again"
+    if any(word in said for word in ("starting up", "shutting down", "recovery", "not yet accepting")):
+        return "It starts, stops or recovers just now: wait a moment, then try again"
+    return "Check that it runs and that DATABASE_URL is right (`rag-pipeline status` shows what is used)"
 
 
 def _parts(url: str) -> dict[str, Any]:

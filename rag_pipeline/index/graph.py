@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import statement
+from rag_pipeline.index.spaces import statement_of, tables_with_graphs, vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 _M: Final = 16  # as the graph is built
 _PAGE: Final = 8192
 _USABLE: Final = _PAGE - 24 - 8  # without the page's header and what HNSW keeps at its end
-_IN_MEMORY: Final = 1.35
+IN_MEMORY: Final = 1.35
 """What a graph takes while it is built, as a multiple of what it takes on disk (1.27 measured): pointers are longer."""
-_LEAST_KB: Final = 512 * 1024
-_MOST_KB: Final = 2 * 1024 * 1024
+LEAST_KB: Final = 512 * 1024
+MOST_KB: Final = 2 * 1024 * 1024
 """More is taken only where the server is set to it."""
 _WORKERS: Final = 4
 
@@ -37,30 +37,47 @@ def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
 
     After the bulk load, because building it row by row is an order of magnitude slower; from then on it is kept up.
     """
-    if not _lacks_graph(connection, space):
+    return build_graph(
+        connection, vector_table(space), partitions=space.partitions, dimensions=space.dimensions
+    )  # fmt: skip
+
+
+def build_graph(connection: Connection, table: str, *, partitions: int, dimensions: int) -> bool:
+    """`ensure_graph` for a table of vectors: its partitions' graphs one after the other, each in the memory for it.
+
+    A partition's graph that is built stays built, whatever happens to the next one.
+    """
+    if not _lacks_graph(connection, table):
         return False
-    with connection.transaction():
-        # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
-        connection.execute(statement("lock_vectors", space, file="graph"))
-        if not _lacks_graph(connection, space):
-            return False
-        needed = needed_bytes(connection, space)
-        build_in_memory(connection, statement("build_graph", space, file="graph"), graph=needed, in_transaction=True)
-    # The planner chooses between graph and exact scan by statistics: give it some before the first query.
-    connection.execute(statement("analyze", space, file="graph"))
-    return True
+    built = [
+        _build_one(connection, part, dimensions=dimensions)
+        for part in tables_with_graphs(table, partitions=partitions)
+    ]  # fmt: skip
+    if partitions > 1:
+        with connection.transaction():
+            connection.execute(statement_of("lock_vectors", table, file="graph"))
+            # Finds the graph of each partition, and builds none.
+            connection.execute(statement_of("build_graph", table, file="graph"))
+    if any(built):
+        # The planner chooses between graph and exact scan by statistics: give it some before the first query.
+        connection.execute(statement_of("analyze", table, file="graph"))
+    return any(built)
 
 
 def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Whether the space's HNSW index is built and valid."""
-    present = connection.execute(queries("graph")["has_graph"], {"table": f"rag.vectors_{space.space_id}"}).fetchone()
-    return bool(present and present[0])
+    """Whether the space's HNSW index is built and valid, in every partition."""
+    return _has_graph(connection, vector_table(space))
 
 
-def needed_bytes(connection: Connection, space: EmbeddingSpace) -> int:
-    """What the space's graph needs on disk; counts its vectors."""
-    (vectors,) = connection.execute(statement("count_vectors", space, file="graph")).fetchone() or (0,)
-    return graph_bytes(int(vectors), dimensions=space.dimensions)
+def needed_bytes(connection: Connection, table: str, *, dimensions: int) -> int:
+    """What the graph of a table needs on disk; counts its vectors."""
+    (vectors,) = connection.execute(statement_of("count_vectors", table, file="graph")).fetchone() or (0,)
+    return graph_bytes(int(vectors), dimensions=dimensions)
+
+
+def partitions_for(vectors: int, *, dimensions: int, memory_bytes: int) -> int:
+    """Into how many partitions so many vectors have to go for the graph of each to be built in this much memory."""
+    return max(1, -(-int(IN_MEMORY * graph_bytes(vectors, dimensions=dimensions)) // memory_bytes))
 
 
 def graph_bytes(vectors: int, *, dimensions: int) -> int:
@@ -80,7 +97,7 @@ def allow_memory(
 
     A graph that does not fit is built ten times more slowly from there on (pgvector 0.8).
     """
-    kilobytes = min(max(int(_IN_MEMORY * graph) // 1024, _LEAST_KB), _MOST_KB)
+    kilobytes = min(max(int(IN_MEMORY * graph) // 1024, LEAST_KB), MOST_KB)
     values = {"kilobytes": kilobytes, "workers": str(workers), "local": in_transaction}
     connection.execute(queries("graph")["memory"], values)
 
@@ -107,6 +124,23 @@ def aligned(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _lacks_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    empty = connection.execute(statement("is_empty", space, file="graph")).fetchone()
-    return not has_graph(connection, space) and not (empty and empty[0])
+def _build_one(connection: Connection, table: str, *, dimensions: int) -> bool:
+    with connection.transaction():
+        # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
+        connection.execute(statement_of("lock_vectors", table, file="graph"))
+        if _has_graph(connection, table):
+            return False
+        needed = needed_bytes(connection, table, dimensions=dimensions)
+        build = statement_of("build_graph", table, file="graph")
+        build_in_memory(connection, build, graph=needed, in_transaction=True)
+        return True
+
+
+def _has_graph(connection: Connection, table: str) -> bool:
+    present = connection.execute(queries("graph")["has_graph"], {"table": f"rag.{table}"}).fetchone()
+    return bool(present and present[0])
+
+
+def _lacks_graph(connection: Connection, table: str) -> bool:
+    empty = connection.execute(statement_of("is_empty", table, file="graph")).fetchone()
+    return not _has_graph(connection, table) and not (empty and empty[0])

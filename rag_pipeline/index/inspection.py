@@ -87,6 +87,12 @@ def sizes(connection: Connection, space: EmbeddingSpace | None) -> Sizes:
     )
 
 
+def size_by_segments(connection: Connection) -> int:
+    """Living chunks, as the segments count them: a few rows, however many chunks there are."""
+    row = connection.execute(queries("inspection")["size_by_segments"]).fetchone()
+    return int(row[0]) if row else 0
+
+
 def inspect_rows(connection: Connection, space: EmbeddingSpace | None) -> dict[str, Offences]:
     """What is wrong in each respect, by its name; `space` is the one that documents wait for (None: there is none)."""
     found = {name: _look(connection, sql.SQL(queries("inspection")[name])) for name in _OF_ALL}

@@ -83,8 +83,8 @@ def maintain(
     """
     report = MaintenanceReport(before=tables(connection))
     waste = Waste(share=settings.wasted_share, min_bytes=settings.min_index_bytes)
-    with _alone(connection) as alone:
-        if not alone:
+    with alone(connection) as is_alone:
+        if not is_alone:
             report.actions.append(Action(what="nothing", why="another maintenance is at work"))
             report.after = report.before
             return report
@@ -213,13 +213,13 @@ def _done(found: Iterator[Done]) -> Iterator[Action]:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[bool]:
+def alone(connection: Connection) -> Iterator[bool]:
     """Whether nobody else is at it, which then holds until the end."""
     row = connection.execute(queries("maintenance")["try_alone"], {"lock": _ALONE}).fetchone()
-    alone = bool(row and row[0])
+    is_alone = bool(row and row[0])
     try:
-        yield alone
+        yield is_alone
     finally:
-        if alone:
+        if is_alone:
             with suppress(psycopg.Error):
                 connection.execute(queries("maintenance")["leave_alone"], {"lock": _ALONE})

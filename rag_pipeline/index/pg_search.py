@@ -70,7 +70,7 @@ def is_whole(connection: Connection, *, tenant: str) -> bool:
     """Whether a tenant's index holds all that the last sync gave it, and was made by this analyzer.
 
     pg_search writes no WAL: after a crash of the server its index silently lacks what came after the last checkpoint.
-    The registry is an unlogged table, which a crash empties.
+    The registry is an unlogged table, which a crash empties. A standby never has such an index.
     """
     if not _has_registry(connection):
         return False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -16,7 +16,8 @@ from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.database import Connection, connect_with_vectors, describe
 from rag_pipeline.index.sql_files import queries
 
-_PATIENCE_S: Final = 2.0
+R = TypeVar("R")
+PATIENCE_S: Final = 2.0
 _SHORT_PATIENCE_S: Final = 0.2
 _DOUBT_S: Final = 1.0
 """After somebody waited in vain, the others wait shortly: a server that is away must not gather a crowd."""
@@ -25,6 +26,13 @@ _RETRY_S: Final = 3.0
 _IDLE_S: Final = 300.0
 _KEEPALIVE: Final = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 """A server that is gone without a word is given up after half a minute, not after hours."""
+
+
+class Connections(Protocol):
+    """What gives a connection for a while; see `Pool.connection`."""
+
+    def connection(self, *, patience_s: float = PATIENCE_S) -> AbstractContextManager[Connection]:
+        """A connection that answers and speaks `halfvec`."""
 
 
 class _Pooled(psycopg.Connection[TupleRow]):
@@ -49,12 +57,12 @@ class Pool:
         self._is_closed = False
         self._pool = ConnectionPool(
             url, connection_class=_Pooled, kwargs={"statement_s": statement_s}, min_size=0, max_size=size, open=False,
-            check=ConnectionPool.check_connection, timeout=_PATIENCE_S, reconnect_timeout=_RETRY_S, max_idle=_IDLE_S,
+            check=ConnectionPool.check_connection, timeout=PATIENCE_S, reconnect_timeout=_RETRY_S, max_idle=_IDLE_S,
             name="rag-pipeline",
         )  # fmt: skip
 
     @contextmanager
-    def connection(self, *, patience_s: float = _PATIENCE_S) -> Iterator[Connection]:
+    def connection(self, *, patience_s: float = PATIENCE_S) -> Iterator[Connection]:
         """A connection that answers and speaks `halfvec`, as `connected` gives it; it goes back at the end.
 
         Raises:
@@ -83,3 +91,22 @@ class Pool:
         """Give up all connections; those in use are closed when they come back."""
         self._is_closed = True
         self._pool.close()
+
+
+def connected_twice(connect: Callable[[], AbstractContextManager[Connection]], work: Callable[[Connection], R]) -> R:
+    """What `work` makes of a connection, and of another one where the first was lost on the way.
+
+    Or where a standby had to choose between the question and what the primary had done meanwhile: asked again, the
+    question sees the newer state. `work` only reads.
+    """
+    connection: Connection | None = None
+    try:
+        with connect() as connection:
+            return work(connection)
+    except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+        pass
+    except (psycopg.OperationalError, psycopg.InterfaceError):
+        if connection is None or not connection.closed:
+            raise
+    with connect() as connection:
+        return work(connection)

@@ -16,7 +16,15 @@ from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import has_graph
 from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
-from rag_pipeline.index.spaces import activate, active_space, numbered_space, statement
+from rag_pipeline.index.spaces import (
+    activate,
+    active_space,
+    copy_table,
+    numbered_space,
+    statement,
+    statement_of,
+    vector_table,
+)
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
@@ -103,6 +111,7 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
             raise SpaceUnavailable(
                 f"embedding space {space_id} is the active one: promote another, or roll back, before you drop it"
             )
+        connection.execute(statement_of("drop", copy_table(vector_table(space)), file="partitions"))
         connection.execute(statement("drop_vectors", space, file="promotion"))
         connection.execute(queries("promotion")["drop_space"], {"space": space_id})
     return space

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from typing import Final
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.growth import Growth
 from rag_pipeline.index.sql_files import queries
+
+COUNTED_UP_TO: Final = 50_000
+"""Chunks of one source: to count so many takes some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +138,41 @@ def record_sizes(
         "repositories": [repository for _, repository in chosen],
     }  # fmt: skip
     return connection.execute(queries("reporting")["record_sizes"], values).rowcount
+
+
+def record_growth(
+    connection: Connection, day: date, growth: Growth, *, changed: Collection[tuple[str, str]]
+) -> int:  # fmt: skip
+    """`record_sizes` for what a run changed, without counting large sources again; returns the rows written.
+
+    `changed`: (tenant, repository). Repositories with no source of more than `COUNTED_UP_TO` chunks, and those with one
+    of which no size is on record, are counted; to the last sizes of the others the growth is added. Whoever counts all
+    of them (the report) mends what a run that was killed has left out.
+    """
+    known = {(size.tenant, size.repository, size.source_type): size.chunks for size in latest_sizes(connection)}
+    large = {source[:2] for source, chunks in known.items() if chunks > COUNTED_UP_TO}
+    added = large - {source[:2] for source in growth.by_source if source not in known}
+    counted = set(changed) - added
+    # Asked about nothing, the statement would still read everything.
+    written = record_sizes(connection, day, sources=counted) if counted else 0
+    grown = sorted((source, amount) for source, amount in growth.by_source.items() if source[:2] in added)
+    values = {
+        "day": day, "tenants": [s[0] for s, _ in grown], "repositories": [s[1] for s, _ in grown],
+        "source_types": [s[2] for s, _ in grown], "documents": [a.documents for _, a in grown],
+        "chunks": [a.chunks for _, a in grown], "tokens": [a.tokens for _, a in grown],
+    }  # fmt: skip
+    with connection.transaction():
+        connection.execute(queries("reporting")["lock_sizes"])
+        return written + connection.execute(queries("reporting")["record_growth"], values).rowcount
+
+
+def latest_sizes(connection: Connection) -> list[SourceSize]:
+    """The last size of each source that is on record."""
+    rows = connection.execute(queries("reporting")["latest_sizes"])
+    return [
+        SourceSize(day=r[0], tenant=r[1], repository=r[2], source_type=r[3], documents=r[4], chunks=r[5], tokens=r[6])
+        for r in rows
+    ]
 
 
 def read_facts(connection: Connection, *, first: date) -> IndexFacts:

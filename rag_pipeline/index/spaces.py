@@ -5,7 +5,7 @@ Switching from one to another, and dropping one, is `promotion`'s business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,13 +15,13 @@ from uuid import UUID
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from rag_pipeline.errors import DimensionMismatch, SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.index.vector_rows import vector_rows
 from rag_pipeline.model import EmbeddingSpace, Json
 
 
@@ -50,12 +50,15 @@ def find_space(
 
 def create_space(
     connection: Connection, *, provider: str, model: str, recipe: str, dimensions: int,
-    config: Mapping[str, Json] | None = None,
+    config: Mapping[str, Json] | None = None, partitions: int = 1,
 ) -> EmbeddingSpace:  # fmt: skip
-    """The space of a model, made with its vector table if there is none yet; one that is there keeps its `config`."""
+    """The space of a model, made with its vector table if there is none yet; one that is there keeps its `config`.
+
+    `partitions`: so many tables take its vectors, each with a graph of its own.
+    """
     values = {"provider": provider, "model": model, "recipe": recipe, "dimensions": dimensions}
     with connection.transaction():
-        connection.execute(queries("spaces")["create"], values | {"config": _json(config)})
+        connection.execute(queries("spaces")["create"], values | {"config": _json(config), "partitions": partitions})
     space = find_space(connection, provider=provider, model=model, recipe=recipe, dimensions=dimensions)
     assert space is not None
     return space
@@ -63,14 +66,24 @@ def create_space(
 
 def active_space(connection: Connection) -> EmbeddingSpace | None:
     """The space that queries use."""
-    row = connection.execute(queries("spaces")["active"]).fetchone()
-    return _space(row) if row else None
+    return ask_active_space(connection)()
+
+
+def ask_active_space(connection: Connection) -> Callable[[], EmbeddingSpace | None]:
+    """The space that queries use; waited for when it is wanted."""
+    asked = connection.execute(queries("spaces")["active"])
+
+    def answer() -> EmbeddingSpace | None:
+        row = asked.fetchone()
+        return _space(row) if row else None
+
+    return answer
 
 
 def space_records(connection: Connection) -> list[SpaceRecord]:
     """Every space there is, oldest first."""
     return [
-        SpaceRecord(space=_space(row[:7]), created_at=row[7], activated_at=row[8], retired_at=row[9])
+        SpaceRecord(space=_space(row[:8]), created_at=row[8], activated_at=row[9], retired_at=row[10])
         for row in connection.execute(queries("spaces")["all"])
     ]
 
@@ -140,9 +153,27 @@ def activate(connection: Connection, space: EmbeddingSpace) -> bool:
 
 def statement(name: str, space: EmbeddingSpace, *, file: str = "spaces") -> sql.Composed:
     """A query with the space's own table and index named in it."""
-    return sql.SQL(queries(file)[name]).format(
-        vectors=sql.Identifier(f"vectors_{space.space_id}"), index=sql.Identifier(f"vectors_{space.space_id}_hnsw")
-    )
+    return statement_of(name, vector_table(space), file=file)
+
+
+def statement_of(name: str, table: str, *, file: str) -> sql.Composed:
+    """The same for a table of vectors, which may be a part of a space's own."""
+    return sql.SQL(queries(file)[name]).format(vectors=sql.Identifier(table), index=sql.Identifier(f"{table}_hnsw"))
+
+
+def vector_table(space: EmbeddingSpace) -> str:
+    """The name of the table that a space's vectors are written to and asked from."""
+    return f"vectors_{space.space_id}"
+
+
+def copy_table(table: str) -> str:
+    """The name of the tables that are to take a table's place; see `partitioning`."""
+    return f"{table}_new"
+
+
+def tables_with_graphs(table: str, *, partitions: int) -> list[str]:
+    """The tables that the vectors of a table really lie in: its partitions, or itself."""
+    return [f"{table}_p{number}" for number in range(partitions)] if partitions > 1 else [table]
 
 
 class SpaceVectors:
@@ -184,22 +215,31 @@ class SpaceVectors:
                 f"{self.space.dimensions}: set `dimensions = {self.space.dimensions}` under [embedding], or name the "
                 "model under which the other length shall have a space of its own"
             )
-        halves = vectors.astype(np.float16)
-        sql_of = queries("spaces")
-        self._connection.execute(sql_of["stage"])
-        with self._connection.transaction(), self._connection.cursor() as cursor:
-            with cursor.copy(sql_of["copy"]) as copy:
-                copy.set_types(("uuid", "halfvec"))
-                for text_hash, vector in zip(hashes, halves, strict=True):
-                    copy.write_row((text_hash, HalfVector(vector)))
-            return cursor.execute(statement("insert", self.space), {"tenant": self._tenant}).rowcount
+        rows = vector_rows(hashes, self._tenant.encode(self._connection.info.encoding), vectors)
+        try:
+            with self._connection.transaction():
+                self._copy(rows, into="copy_vectors")
+            return len(hashes)
+        except psycopg.errors.UniqueViolation:
+            # Another run was faster with one of them, or it is there twice.
+            return self._store_missing(rows)
+
+    def _store_missing(self, rows: bytes) -> int:
+        self._connection.execute(queries("spaces")["stage"])
+        with self._connection.transaction():
+            self._copy(rows, into="copy_staged")
+            return self._connection.execute(statement("insert", self.space)).rowcount
+
+    def _copy(self, rows: bytes, *, into: str) -> None:
+        with self._connection.cursor() as cursor, cursor.copy(statement(into, self.space)) as copy:
+            copy.write(rows)
 
 
 def _space(row: Sequence[Any]) -> EmbeddingSpace:
-    space_id, provider, model, dimensions, recipe, status, config = row
+    space_id, provider, model, dimensions, recipe, status, config, partitions = row
     return EmbeddingSpace(
         space_id=space_id, provider=provider, model=model, dimensions=dimensions, recipe=recipe, status=status,
-        config=config,
+        config=config, partitions=partitions,
     )  # fmt: skip
 
 

@@ -79,6 +79,7 @@ def index_documents(
 
     Raises:
         ConfigError: the server does not carry pg_search.
+        PermanentError, StorageUnavailable: a part that has changed is there and cannot be read.
     """
     if pg_search and not ensure_pg_search(connection):
         raise ConfigError(
@@ -97,7 +98,7 @@ def index_documents(
             stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
     report.parts, report.fresh = len(parts), len(parts) - len(stale)
-    total = sum(int((lake.tags("documents", part) or {}).get("rows", "0")) for part in stale)
+    total = sum(int((lake.tags("documents", part, owned=False) or {}).get("rows", "0")) for part in stale)
     advance = Advance(progress, STAGE, total=total, unit="documents")
     for part, expected in stale.items():
         _index_part(
@@ -125,11 +126,15 @@ def _index_part(
     writer: IndexWriter, forgotten: Forgotten, advance: Advance,
 ) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
-    partial = is_partial(lake.fingerprint("chunks", part))
+    held = lake.tags("chunks", part, owned=False)
+    partial = is_partial((held or {}).get("fingerprint"))
     entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
     while batch := list(islice(entries, _BATCH)):
         known = vectors.known(list({chunk.text_hash for entry in batch for chunk in entry.chunks}))
-        chunked = [entry for entry in batch if not (partial and _lacks_chunks(entry))]
+        if held is None:
+            # Documents without text have no chunks, nor a file of them; of the others it was lost.
+            report.failures += [_unchunked(entry) for entry in batch if _lacks_chunks(entry)]
+        chunked = [entry for entry in batch if not ((partial or held is None) and _lacks_chunks(entry))]
         complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
         written = writer.write(complete)
         report.written.add(written)
@@ -163,8 +168,13 @@ def _chunks(lake: Lake, part: Part) -> Iterable[Chunk]:
 
 
 def _lacks_chunks(entry: Entry) -> bool:
-    """Whether the chunks stage failed on it and has put that on record: the index keeps its former state."""
+    """Whether the chunks stage failed on it and has put that on record, or its file is lost: its former state stays."""
     return not entry.chunks and not entry.document.deleted and bool(entry.document.text.strip())
+
+
+def _unchunked(entry: Entry) -> Failure:
+    reason = "the lake holds no chunks of its day: materialize chunks for this day again"
+    return failure_of(entry.document, stage=STAGE, reason=reason)
 
 
 def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> bool:

@@ -15,9 +15,8 @@ from psycopg import sql
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import aligned, allow_memory, build_in_memory, ensure_graph, needed_bytes
 from rag_pipeline.index.locks import wait_at_most
-from rag_pipeline.index.spaces import active_space, space_records
+from rag_pipeline.index.spaces import active_space, space_records, tables_with_graphs, vector_table
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.model import EmbeddingSpace
 
 _FEW_ROWS = 1_000
 """Dead rows that are not worth a vacuum."""
@@ -72,6 +71,12 @@ class _Index:
     in_work: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Graph:
+    table: str
+    dimensions: int
+
+
 def tables(connection: Connection) -> list[Table]:
     """Our tables, by name."""
     if connection.info.server_version >= _KNOWS_FLUSH:
@@ -116,25 +121,34 @@ def mend_indexes(connection: Connection, *, waste: Waste) -> Iterator[Done]:
 
 
 def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[Done]:
-    vectors = {f"vectors_{record.space.space_id}_hnsw": record.space for record in space_records(connection)}
+    graphs = _graphs(connection)
     for index in _indexes(connection):
         if index.in_work or index.kind not in kinds:
             continue
         if not index.valid and index.name.rstrip("0123456789").endswith(_LEFTOVERS):
             yield _apply(connection, "drop_index", index, why="left by a rebuild that was stopped")
         elif not index.valid:
-            yield _apply(connection, "reindex", index, why="it was invalid", space=vectors.get(index.name))
+            yield _apply(connection, "reindex", index, why="it was invalid", graph=graphs.get(index.name))
         elif index.bytes < waste.min_bytes:
             continue
-        elif (wasted := _wasted(connection, index, vectors.get(index.name))) > waste.share:
+        elif (wasted := _wasted(connection, index, graphs.get(index.name))) > waste.share:
             why = f"{wasted:.0%} of its pages were waste"
-            yield _apply(connection, "reindex", index, why=why, space=vectors.get(index.name))
+            yield _apply(connection, "reindex", index, why=why, graph=graphs.get(index.name))
 
 
-def _wasted(connection: Connection, index: _Index, space: EmbeddingSpace | None) -> float:
+def _graphs(connection: Connection) -> dict[str, _Graph]:
+    """The graph of each table of vectors, by the name of its index."""
+    return {
+        f"{table}_hnsw": _Graph(table=table, dimensions=record.space.dimensions)
+        for record in space_records(connection)
+        for table in tables_with_graphs(vector_table(record.space), partitions=record.space.partitions)
+    }
+
+
+def _wasted(connection: Connection, index: _Index, graph: _Graph | None) -> float:
     """The share of the index that its entries do not need; 0 where that is unknown."""
-    if index.kind == "hnsw" and space is not None:
-        needed = float(needed_bytes(connection, space))
+    if index.kind == "hnsw" and graph is not None:
+        needed = float(needed_bytes(connection, graph.table, dimensions=graph.dimensions))
     elif index.kind == "btree" and index.entries >= 0 and index.key_bytes:
         needed = index.entries * (aligned(8 + index.key_bytes) + 4) / _FILLED
     else:
@@ -142,15 +156,15 @@ def _wasted(connection: Connection, index: _Index, space: EmbeddingSpace | None)
     return max(0.0, 1 - (needed + _PAGE) / max(index.bytes, 1))
 
 
-def _apply(connection: Connection, name: str, index: _Index, *, why: str, space: EmbeddingSpace | None = None) -> Done:
-    """`space`: whose graph it is."""
+def _apply(connection: Connection, name: str, index: _Index, *, why: str, graph: _Graph | None = None) -> Done:
+    """`graph`: if it is one."""
     identifier = sql.Identifier(index.name)
     what = f"{'drop' if name == 'drop_index' else 'rebuild'} {index.name}"
     try:
         with _patient(connection):
             build_in_memory(
                 connection, sql.SQL(queries("maintenance")[name]).format(index=identifier),
-                graph=needed_bytes(connection, space) if space else 0,
+                graph=needed_bytes(connection, graph.table, dimensions=graph.dimensions) if graph else 0,
             )  # fmt: skip
     except psycopg.errors.LockNotAvailable:
         return Done(what=f"put off: {what}", why=f"{why}, but something else holds {index.table}")

@@ -1,41 +1,41 @@
 """Writes documents, their chunks and links: newer wins, the same again writes nothing, all three change together.
 
 Identity: documents by `document_id`, chunks by `chunk_id`. A batch is one transaction: COPY (binary) into temporary
-tables, then one set-based statement per table.
+tables, then one set-based statement per table. Documents that the index does not know yet go straight into their tables
+(`new_documents`), in a transaction of their own.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
+import psycopg
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.links import links_of
+from rag_pipeline.index.growth import Growth, growth_of
+from rag_pipeline.index.new_documents import insert_new
+from rag_pipeline.index.rows import (
+    CHUNK_TYPES,
+    DOCUMENT_TYPES,
+    LINK_TYPES,
+    Row,
+    chunk_row,
+    document_row,
+    link_rows,
+    state_of,
+)
 from rag_pipeline.index.segments import Worded, add_segments
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lake.schemas import dump_metadata
-from rag_pipeline.model import Chunk, Document, age_of, stable_id, text_hash
+from rag_pipeline.model import Chunk, Document, age_of
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARS = 4_000_000
 _SHOWN = 20  # changed documents that a report names
-_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-
-_DOCUMENT_TYPES = (
-    "uuid", "text", "text", "text", "text", "text", "text", "text", "text", "text", "text", "jsonb",
-    "uuid", "text", "uuid", "timestamptz", "timestamptz", "bool", "timestamptz", "timestamptz",
-)  # fmt: skip
-_CHUNK_TYPES = (
-    "uuid", "uuid", "text", "text", "int4", "text", "uuid", "text[]", "int4", "int4", "int4", "int4", "int4",
-    "text", "text",
-)  # fmt: skip
-_LINK_TYPES = ("uuid", "text", "text", "text", "text")
+_MANY = 100
+"""So many new documents among others are worth a transaction, and a segment, of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +65,8 @@ class WriteReport:
     links_removed: int = 0
     documents_changed: list[str] = field(default_factory=list)
     """Source ids of the first changed documents, for a preview."""
+    growth: Growth = field(default_factory=Growth)
+    """By how much the index has grown, or shrunk."""
 
     def add(self, other: WriteReport) -> None:
         """Count what another write did too."""
@@ -77,6 +79,7 @@ class WriteReport:
         self.links += other.links
         self.links_removed += other.links_removed
         self.documents_changed = (self.documents_changed + other.documents_changed)[:_SHOWN]
+        self.growth.add(other.growth)
 
     @property
     def rows(self) -> int:
@@ -106,17 +109,44 @@ class IndexWriter:
         states = {
             entry.document.document_id: state_of(entry.document, fingerprint=self._fingerprint) for entry in batch
         }
-        changed = self._changed(batch, states, report)
-        if not changed:
-            return
+        changed, new = self._changed(batch, states, report)
+        if new and (len(new) == len(changed) or len(new) >= _MANY) and self._write_new(new, states, report):
+            known = {id(entry) for entry in new}
+            changed = [entry for entry in changed if id(entry) not in known]
+        if changed:
+            self._write_changed(changed, states, report)
+
+    def _write_new(self, new: Sequence[Entry], states: dict[UUID, UUID], report: WriteReport) -> bool:
+        """Write documents that the index did not know when it was asked; False when it knows one of them by now."""
+        try:
+            with self._connection.transaction():
+                written = insert_new(
+                    self._connection, new,
+                    [self._document_row(e.document, states[e.document.document_id]) for e in new],
+                )  # fmt: skip
+        except psycopg.errors.UniqueViolation:
+            # Another writer was faster: the other way looks at each row, under its lock.
+            return False
+        report.chunks += written.chunks
+        report.links += written.links
+        nothing = [(entry.document.document_id, 0, 0) for entry in new]
+        growth = growth_of(((e.document, e.chunks) for e in new), before=(), held=nothing)
+        self._count(new, report, growth, documents=len(new))
+        return True
+
+    def _write_changed(self, changed: Sequence[Entry], states: dict[UUID, UUID], report: WriteReport) -> None:
         if not self._staged:
             self._connection.execute(self._sql["create_staging"])
             self._staged = True
         with self._connection.transaction(), self._connection.cursor() as cursor:
             self._copy(changed, states)
+            ids = {"ids": [entry.document.document_id for entry in changed]}
+            before = cursor.execute(self._sql["lock_present"], ids).fetchall()
             cursor.execute(self._sql["upsert_documents"])
-            report.documents += cursor.rowcount
+            written = cursor.rowcount
             report.superseded += len(changed) - cursor.rowcount
+            held = cursor.execute(self._sql["held"]).fetchall()
+            growth = growth_of(((e.document, e.chunks) for e in changed), before=before, held=held)
             cursor.execute(self._sql["find_reworded"])
             unworded = cursor.execute(self._sql["unworded"]).fetchall()
             cursor.execute(self._sql["delete_chunks"])
@@ -129,98 +159,55 @@ class IndexWriter:
             report.links_removed += cursor.rowcount
             cursor.execute(self._sql["upsert_links"])
             report.links += cursor.rowcount
+        self._count(changed, report, growth, documents=written)
+
+    def _count(self, changed: Sequence[Entry], report: WriteReport, growth: Growth, *, documents: int) -> None:
+        report.documents += documents
+        report.growth.add(growth)
         report.tombstones += sum(entry.document.deleted for entry in changed)
         room = max(0, _SHOWN - len(report.documents_changed))
         report.documents_changed += [entry.document.source_id for entry in changed[:room]]
 
-    def _changed(self, batch: Sequence[Entry], states: dict[UUID, UUID], report: WriteReport) -> list[Entry]:
-        """The entries worth a transaction. The statement that writes decides again, under its row locks."""
+    def _changed(
+        self, batch: Sequence[Entry], states: dict[UUID, UUID], report: WriteReport
+    ) -> tuple[list[Entry], list[Entry]]:
+        """The entries worth a transaction, and which of them are new. Who writes decides again, under its locks."""
         rows = self._connection.execute(self._sql["existing"], {"ids": list(states)})
         present = {row[0]: row[1:] for row in rows}
-        changed = []
+        changed, new = [], []
         for entry in batch:
             document = entry.document
             known = present.get(document.document_id)
             if known is None:
                 changed.append(entry)
+                new.append(entry)
             elif known[2] == states[document.document_id] and age_of(document)[0] <= known[0]:
                 report.unchanged += 1
             elif age_of(document) < (known[0], known[1]):
                 report.superseded += 1
             else:
                 changed.append(entry)
-        return changed
+        return changed, new
 
     def _copy(self, entries: Sequence[Entry], states: dict[UUID, UUID]) -> None:
         with self._connection.cursor() as cursor:
             with cursor.copy(self._sql["copy_documents"]) as copy:
-                copy.set_types(_DOCUMENT_TYPES)
+                copy.set_types(DOCUMENT_TYPES)
                 for entry in entries:
                     copy.write_row(self._document_row(entry.document, states[entry.document.document_id]))
             with cursor.copy(self._sql["copy_chunks"]) as copy:
-                copy.set_types(_CHUNK_TYPES)
+                copy.set_types(CHUNK_TYPES)
                 for entry in entries:
                     for chunk in entry.chunks:
-                        copy.write_row(_chunk_row(chunk, entry.document))
+                        copy.write_row(chunk_row(chunk, entry.document))
             with cursor.copy(self._sql["copy_links"]) as copy:
-                copy.set_types(_LINK_TYPES)
-                for d in (entry.document for entry in entries):
-                    for kind, target in links_of(d):
-                        copy.write_row((d.document_id, kind, target, d.tenant, d.scope))
+                copy.set_types(LINK_TYPES)
+                for entry in entries:
+                    for row in link_rows(entry.document):
+                        copy.write_row(row)
 
-    def _document_row(self, document: Document, state: UUID) -> tuple[object, ...]:
-        d = document
-        return (
-            d.document_id, d.tenant, d.source_type, d.source_id, d.repository, d.scope, storable(d.path), d.language,
-            storable(d.title), storable(d.url), storable(d.anchor), Jsonb(storable(d.metadata)), text_hash(d.text),
-            self._fingerprint, state, d.source_updated_at, d.observed_at, d.deleted, self._now, age_of(d)[0],
-        )  # fmt: skip
-
-
-def state_of(document: Document, *, fingerprint: str) -> UUID:
-    """Everything the index shows of a document; when and how often it was observed is not part of it."""
-    d = document
-    shown = (d.repository, d.path, d.language, d.title, d.url, d.anchor)
-    return stable_id(
-        "state",
-        *(value or "" for value in shown),
-        dump_metadata(d.metadata),
-        d.source_updated_at.isoformat(),
-        str(d.deleted),
-        fingerprint,
-        d.text,
-        *((d.scope,) if d.scope is not None else ()),
-        *(f"{s.start_char} {s.anchor} {s.name}" for s in d.sections or ()),
-    )
-
-
-def _chunk_row(chunk: Chunk, document: Document) -> tuple[object, ...]:
-    c = chunk
-    return (
-        c.chunk_id, c.document_id, c.tenant, document.scope, c.position, storable(c.text), c.text_hash,
-        storable(c.heading_path), c.start_char, c.end_char, c.start_line, c.end_line, c.tokens, storable(c.anchor),
-        storable(lead_of(document.title, document.path, c.heading_path)),
-    )  # fmt: skip
-
-
-def lead_of(title: str | None, path: str | None, heading_path: Sequence[str]) -> str:
-    """What the lexical leg sees of a chunk before its text: where it stands.
-
-    Title and headings stand there twice, which BM25 takes for twice as much weight (docs/retrieval.md has the figures).
-    """
-    headings = list(dict.fromkeys(part for part in (title, *heading_path) if part))
-    return "\n".join([*([path] if path else ()), *headings, *headings])
-
-
-def storable(value: object) -> object:
-    """The value without what PostgreSQL's text and jsonb refuse: NUL, lone surrogates, NaN. Lengths stay the same."""
-    if isinstance(value, str):
-        return _UNSTORABLE.sub("\ufffd", value)
-    if isinstance(value, Mapping):
-        return {storable(key): storable(item) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [storable(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    def _document_row(self, document: Document, state: UUID) -> Row:
+        return document_row(document, fingerprint=self._fingerprint, state=state, now=self._now)
 
 
 def _newest(batch: Sequence[Entry], report: WriteReport) -> list[Entry]:

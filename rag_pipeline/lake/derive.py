@@ -49,13 +49,22 @@ def combine(*fingerprints: str) -> str:
 
 
 def expected_fingerprint(lake: Lake, part: Part, *, inputs: Sequence[str], stage_fingerprint: str) -> str | None:
-    """What a part's fingerprint is when it is up to date; None when none of its inputs exists."""
-    return _expected(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint)[0]
+    """What a part's fingerprint is when it is up to date; None when none of its inputs exists.
+
+    For plans: an input that cannot be read counts as absent, because a run makes it again first.
+    """
+    return _expected(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint, planned=True)[0]
 
 
-def _expected(lake: Lake, part: Part, *, inputs: Sequence[str], stage_fingerprint: str) -> tuple[str | None, int]:
-    """`expected_fingerprint`, and how many rows the inputs hold."""
-    tags = {stage: found for stage in sorted(inputs) if (found := lake.tags(stage, part))}
+def _expected(
+    lake: Lake, part: Part, *, inputs: Sequence[str], stage_fingerprint: str, planned: bool = False
+) -> tuple[str | None, int]:
+    """`expected_fingerprint`, and how many rows the inputs hold.
+
+    Raises:
+        PermanentError, StorageUnavailable: unless it is `planned`: an input is there and cannot be read.
+    """
+    tags = {stage: found for stage in sorted(inputs) if (found := lake.tags(stage, part, owned=planned))}
     known = {stage: value for stage, found in tags.items() if (value := found.get("fingerprint"))}
     if not known:
         return None, 0
@@ -121,6 +130,9 @@ def derive(
 
     Tells how many parts were looked at, then how many rows of those that are not up to date were read. Returns
     `report`, to which what was done is added.
+
+    Raises:
+        PermanentError, StorageUnavailable: an input is there and cannot be read. Nothing was removed because of it.
     """
     parts = parts_in(lake, [*inputs, stage], days)
     stale: dict[Part, str] = {}

@@ -20,7 +20,8 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rag_pipeline.errors import PermanentError
+from rag_pipeline.errors import PermanentError, RagPipelineError
+from rag_pipeline.lake.refusals import spoken
 
 _PREFIX = "rag."
 _TEMPORARY = re.compile(r"[.-][0-9a-f]{32}\.tmp$")
@@ -77,14 +78,16 @@ class PartWriter:
         self._writer.add_key_value_metadata({f"{_PREFIX}{key}": value for key, value in noted.items()})
         self._writer.close()
         self._sink.close()
-        self._writer = None
+        self._writer = self._sink = None
 
     def abandon(self) -> None:
         """Drop what is still open after an error."""
-        if self._writer is not None:
-            self._writer.close()
-            self._sink.close()
-            self._writer = None
+        writer, sink, self._writer, self._sink = self._writer, self._sink, None, None
+        for opened in (writer, sink):
+            # On a full disk closing fails as writing did, and what failed first is what shall be told.
+            with contextlib.suppress(OSError, pa.ArrowException):
+                if opened is not None:
+                    opened.close()
 
 
 class Lake:
@@ -131,22 +134,36 @@ class Lake:
                 return pq.ParquetFile(file).schema_arrow
         except FileNotFoundError:
             return None
-        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-            raise _damaged(self.path(stage, part), stage, part, error) from error
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path(stage, part), stage, part, error) from error
 
-    def tags(self, stage: str, part: Part) -> dict[str, str] | None:
-        """All that was noted with a part, `rows` included; None when there is no such file or it cannot be read."""
+    def tags(self, stage: str, part: Part, *, owned: bool = True) -> dict[str, str] | None:
+        """All that was noted with a part, `rows` included; None when there is no such file or it cannot be read.
+
+        A damaged file counts as absent, because the stage that owns it makes it again. Whoever does not own it says
+        so: what stands there unreadable is not taken for nothing.
+
+        Raises:
+            PermanentError: of one that is not `owned`: the file is damaged, or is not one of ours.
+            StorageUnavailable: of one that is not `owned`: the file may not be read.
+        """
+        path = self.path(stage, part)
         try:
-            with self._open(self.path(stage, part)) as file:
+            with self._open(path) as file:
                 footer = pq.ParquetFile(file).metadata
-        except (FileNotFoundError, pa.ArrowInvalid, OSError):
-            # A damaged file counts as absent: the stage that owns it makes it again.
+        except FileNotFoundError:
             return None
+        except (pa.ArrowException, OSError) as error:
+            if owned:
+                return None
+            raise _unreadable(path, stage, part, error) from error
         noted = {
             k.decode().removeprefix(_PREFIX): v.decode()
             for k, v in (footer.metadata or {}).items()
             if k.startswith(_PREFIX.encode())
         }
+        if not owned and "fingerprint" not in noted:
+            raise _damaged(path, stage, part, "it was not written by this pipeline")
         return noted | {"rows": str(footer.num_rows)}
 
     def read(self, stage: str, part: Part, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -162,8 +179,8 @@ class Lake:
                 yield from parquet.iter_batches(batch_size=1024, columns=columns)
         except FileNotFoundError:
             return
-        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-            raise _damaged(path, stage, part, error) from error
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, stage, part, error) from error
 
     @contextlib.contextmanager
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
@@ -182,6 +199,11 @@ class Lake:
                 target.replace(path)
             else:
                 self._fs.put_file(str(target), path)
+        except OSError as error:
+            refused = spoken(error, where=error.filename2 or error.filename or path)
+            if refused is None:
+                raise
+            raise refused from error
         finally:
             writer.abandon()
             target.unlink(missing_ok=True)
@@ -261,8 +283,17 @@ class Lake:
         return Path(path).open("rb") if self._local else self._fs.open(path, "rb")
 
 
-def _damaged(path: str, stage: str, part: Part, error: Exception) -> PermanentError:
-    return PermanentError(f"{path} is damaged ({error}): materialize {stage} for {part.day} again")
+def _unreadable(path: str, stage: str, part: Part, error: Exception) -> RagPipelineError:
+    """What the system refuses is told from what Arrow cannot make sense of."""
+    return spoken(error, where=path) or _damaged(path, stage, part, error)
+
+
+def _damaged(path: str, stage: str, part: Part, error: object) -> PermanentError:
+    # The footer may be whole, so that the stage would leave it alone: it has to go. Arrow's words may be several lines.
+    said = " ".join(str(error).split())
+    return PermanentError(
+        f"{path} is damaged ({said}): delete that file, then materialize {stage} for {part.day} again"
+    )
 
 
 def _new_file(path: Path) -> Any:

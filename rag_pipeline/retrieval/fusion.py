@@ -18,6 +18,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 _COSINE_POWER: Final = 3
@@ -92,25 +93,31 @@ class Fused(Generic[Id]):
 
 
 def fuse(
-    candidates: Sequence[Candidate[Id]], *, query: QueryShape, weights: FusionWeights | None = None
+    candidates: Sequence[Candidate[Id]],
+    *,
+    query: QueryShape,
+    weights: FusionWeights | None = None,
+    limit: int | None = None,
 ) -> list[Fused[Id]]:
-    """All candidates, best first; where scores are equal, by cosine, by BM25, by id."""
+    """The candidates, at most `limit` of them, best first; where scores are equal, by cosine, by BM25, by id."""
     weights = weights or FusionWeights()
     cosines = [min(1.0, _known(candidate.cosine)) for candidate in candidates]
     bm25s = [_known(candidate.bm25) for candidate in candidates]
     total = weights.vector + weights.lexical + weights.reciprocal_rank
+    of_vector, of_lexical, of_rank = weights.vector / total, weights.lexical / total, weights.reciprocal_rank / total
     by_cosine, by_bm25 = _curves(bm25s, query=query, adaptive=weights.adaptive)
-    ranks = _reciprocal_ranks(cosines, bm25s, k=weights.rrf_k)
+    # What counts nothing is not worked out.
+    ranks = _reciprocal_ranks(cosines, bm25s, k=weights.rrf_k) if of_rank else [0.0] * len(candidates)
     keyed = []
     for candidate, cosine, bm25, rank in zip(candidates, cosines, bm25s, ranks, strict=True):
-        vector = weights.vector / total * by_cosine(cosine)
-        lexical = weights.lexical / total * by_bm25(bm25)
-        ranked = weights.reciprocal_rank / total * rank
-        score = vector + lexical + ranked
-        fused = Fused(id=candidate.id, score=score, vector=vector, lexical=lexical, reciprocal_rank=ranked)
+        vector, lexical, ranked = of_vector * by_cosine(cosine), of_lexical * by_bm25(bm25), of_rank * rank
         opposite = candidate.cosine if -1 <= candidate.cosine < 0 else cosine
-        keyed.append(((-score, -opposite, -bm25, candidate.id), fused))
-    return [fused for _, fused in sorted(keyed, key=lambda pair: pair[0])]
+        keyed.append(((-(vector + lexical + ranked), -opposite, -bm25, candidate.id), (vector, lexical, ranked)))
+    keyed.sort(key=itemgetter(0))
+    return [
+        Fused(id=key[3], score=-key[0], vector=vector, lexical=lexical, reciprocal_rank=ranked)
+        for key, (vector, lexical, ranked) in keyed[:limit]
+    ]
 
 
 def _known(score: float) -> float:

@@ -15,14 +15,15 @@ from typing import TypeVar
 
 import psycopg
 
-from rag_pipeline.embedded import existing_database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders, QuestionVectors
 from rag_pipeline.errors import DatabaseUnavailable, TransientError
-from rag_pipeline.index.database import Connection, connected
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.pool import connected_twice
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.retrieval.context import Context, build_context
 from rag_pipeline.retrieval.known_sources import KnownSource, known_sources
+from rag_pipeline.retrieval.opening import opened_for_reading
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.rerank import Reranker, make_reranker
@@ -153,8 +154,7 @@ class Knowledge:
 
     def _with_connection(self, work: Callable[[Connection], R]) -> R:
         try:
-            with self._connect() as connection:
-                return work(connection)
+            return connected_twice(self._connect, work)
         except psycopg.errors.QueryCanceled as error:
             raise TransientError(
                 f"the index did not answer within {self._timeout_s:g} s: ask again, or look in fewer places"
@@ -168,7 +168,7 @@ class Knowledge:
 
     @contextmanager
     def _own_connection(self) -> Iterator[Connection]:
-        with connected(existing_database_url(self._settings)) as connection:
+        with opened_for_reading(self._settings) as connection:
             milliseconds = {"milliseconds": max(1, round(self._timeout_s * 1_000))}
             connection.execute(queries("knowledge")["limit_time"], milliseconds)
             yield connection

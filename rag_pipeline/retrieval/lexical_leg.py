@@ -27,8 +27,8 @@ class LexicalRanking(Protocol):
     def scores(self, numbers: Numbers) -> Scores:
         """The scores of these chunks, in their order; 0 for one that holds no term."""
 
-    def matches(self, number: int) -> Sequence[str]:
-        """The terms that a chunk holds, those that say the most first."""
+    def matches(self, numbers: Sequence[int]) -> Mapping[int, Sequence[str]]:
+        """The terms that each chunk holds, those that say the most first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,10 +104,10 @@ class PgSearchRanking:
             [self._score(self._counts.get(number, Counter())) for number in numbers.tolist()], dtype=np.float64
         )
 
-    def matches(self, number: int) -> list[str]:
-        """The terms that a chunk holds, those that say the most first."""
-        held: Counter[str] = self._counts.get(number, Counter())
-        return sorted((term for term in self._weights if term in held), key=lambda term: (-self._weights[term], term))
+    def matches(self, numbers: Sequence[int]) -> dict[int, list[str]]:
+        """The terms that each chunk holds, those that say the most first."""
+        terms = sorted(self._weights, key=lambda term: (-self._weights[term], term))
+        return {number: [term for term in terms if term in self._counts.get(number, ())] for number in numbers}
 
     def _score(self, counts: Counter[str]) -> float:
         length = float(counts.total())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.spaces import embedder_of
 from rag_pipeline.errors import ConfigError, NothingIndexed, RagPipelineError
+from rag_pipeline.index.changes import IndexState
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace, SearchHit
@@ -31,6 +32,8 @@ class Found:
     hits: Sequence[SearchHit]
     degraded: str = ""
     """What could not be done, and was done without; empty: nothing."""
+    state: IndexState | None = None
+    """Of the index before it was searched, where somebody looked: what is here is of that state, or of a newer one."""
 
 
 class Retriever:

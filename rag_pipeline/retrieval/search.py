@@ -6,7 +6,7 @@ Every statement here runs as `rag_reader`, who owns nothing and sees one tenant 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rag_pipeline.errors import TransientError
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import active_space
+from rag_pipeline.index.spaces import ask_active_space
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.bm25 import Numbers, Parameters
 from rag_pipeline.lexical.questions import weighted_terms
@@ -29,7 +29,7 @@ from rag_pipeline.retrieval.observer import NOBODY, Observer, timed
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
-from rag_pipeline.retrieval.vector_leg import Way, ask_nearest, similarities, with_filters
+from rag_pipeline.retrieval.vector_leg import Way, ask_nearest, ask_similarities, with_filters
 from rag_pipeline.settings import Retrieval
 
 EXACT_UP_TO: Final = 10_000
@@ -80,11 +80,16 @@ def search(
         connection, tenant=query.tenant, scopes=query.scopes, space=space, neighbours=legs.limit,
         filtered=query.is_filtered,
     ):  # fmt: skip
-        if must_be_active and space is not None and active_space(connection) != space:
+        active = ask_active_space(connection) if must_be_active else None
+        segments = visible_segments(connection, tenant=query.tenant, scopes=query.scopes)
+        if space is not None and active is not None and active() != space:
             raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
-        scored = legs.scored()[:wanted]
-        found = _rows(connection, query.tenant, [one.number for one in scored])
-        matched = {number: legs.matches(number) for number in found}
+        scored = legs.scored(segments)[:wanted]
+        numbers = [one.number for one in scored]
+        rows = connection.execute(queries("search")["hits"], {"numbers": numbers, "tenant": query.tenant})
+        # The server reads texts and ends the transaction while we look which words are in them.
+        matched = legs.matches(numbers)
+    found = {row[0]: row[1:] for row in rows.fetchall()}
     # Row-level security has the last word on what may be shown.
     visible = [one for one in scored if one.number in found]
     hits = [
@@ -116,9 +121,8 @@ class _Legs:
         self.limit = max(settings.candidates, wanted) if query.legs == "fused" and vector is not None else wanted
         self._values = _values(query, vector) | {"limit": self.limit, "enough": EXACT_UP_TO + 1}
 
-    def scored(self) -> list[Scored]:
+    def scored(self, segments: VisibleSegments) -> list[Scored]:
         """What the legs found, best first."""
-        segments = visible_segments(self._connection, tenant=self._query.tenant, scopes=self._query.scopes)
         few = self._few_that_match()
         lexical: list[tuple[int, float]] = []
         # The server looks for neighbours while we rank by words.
@@ -128,6 +132,8 @@ class _Legs:
             with timed(self._observer, "lexical"):
                 self._ranking, lexical = self._lexical(segments, few)
         ranking = self._ranking
+        # Asked of all that the words have found, before it is known which of them the vectors have found, too.
+        also = self._ask_similarities([number for number, _ in lexical]) if asked and ranking else None
         vector = asked() if asked else []
         if asked:
             self._observer.took("vector", time.perf_counter() - started)
@@ -135,11 +141,11 @@ class _Legs:
             return self._alone(vector, "vector")
         if self._query.legs == "lexical" or self._space is None:
             return self._alone(lexical, "lexical")
-        return self._fused(lexical, vector, ranking)
+        return self._fused(lexical, vector, also() if also else {}, ranking)
 
-    def matches(self, number: int) -> Sequence[str]:
-        """The question's terms that a chunk holds, once the legs have scored; none when the vectors alone did."""
-        return self._ranking.matches(number) if self._ranking else ()
+    def matches(self, numbers: Sequence[int]) -> Mapping[int, Sequence[str]]:
+        """The question's terms that each chunk holds, once the legs have scored; none when the vectors alone did."""
+        return self._ranking.matches(numbers) if self._ranking else dict.fromkeys(numbers, ())
 
     def _few_that_match(self) -> Numbers | None:
         """The chunks that match the filters, when they are few enough to be looked at one by one."""
@@ -190,6 +196,11 @@ class _Legs:
             way = "exact"
         return ask_nearest(self._connection, self._values, self._space, way=way)
 
+    def _ask_similarities(self, numbers: Sequence[int]) -> Callable[[], Mapping[int, float]] | None:
+        if self._space is None or not numbers:
+            return None
+        return ask_similarities(self._connection, self._values, self._space, numbers)
+
     def _alone(self, found: Sequence[tuple[int, float]], leg: str) -> list[Scored]:
         results = [LegResult(leg=leg, rank=rank, score=score) for rank, (_, score) in enumerate(found, start=1)]
         return [
@@ -197,13 +208,17 @@ class _Legs:
         ]
 
     def _fused(
-        self, lexical: Sequence[tuple[int, float]], vector: Sequence[tuple[int, float]], ranking: LexicalRanking
+        self,
+        lexical: Sequence[tuple[int, float]],
+        vector: Sequence[tuple[int, float]],
+        also: Mapping[int, float],
+        ranking: LexicalRanking,
     ) -> list[Scored]:
-        """Both legs' scores of what either found: a chunk that one leg ranks low is not unknown to it."""
-        assert self._space is not None
-        cosines, scores = dict(vector), dict(lexical)
-        unseen = [number for number in scores if number not in cosines]
-        cosines |= similarities(self._connection, self._values, self._space, unseen) if unseen else {}
+        """Both legs' scores of what either found: a chunk that one leg ranks low is not unknown to it.
+
+        `also`: the similarities of what the lexical leg found.
+        """
+        cosines, scores = {**also, **dict(vector)}, dict(lexical)
         unscored = np.array([number for number in cosines if number not in scores], dtype=np.uint32)
         scores |= zip(unscored.tolist(), ranking.scores(unscored).tolist(), strict=True)
         vector_ranks = {number: rank for rank, (number, _) in enumerate(vector, start=1)}
@@ -219,7 +234,7 @@ class _Legs:
                     LegResult(leg="vector", rank=vector_ranks.get(fused.id), score=cosines.get(fused.id, 0.0)),
                 ),
             )
-            for fused in fuse(candidates, query=shape, weights=weights)[: self._wanted]
+            for fused in fuse(candidates, query=shape, weights=weights, limit=self._wanted)
         ]  # fmt: skip
 
 
@@ -234,8 +249,3 @@ def _values(query: SearchQuery, vector: NDArray[np.floating] | None) -> dict[str
         "updated_from": query.updated_from, "updated_to": query.updated_to,
         "query": None if vector is None else HalfVector(np.asarray(vector, dtype=np.float16)),
     }  # fmt: skip
-
-
-def _rows(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
-    values = {"numbers": list(numbers), "tenant": tenant}
-    return {row[0]: row[1:] for row in connection.execute(queries("search")["hits"], values)}

@@ -7,6 +7,7 @@ scan that finds fewer than it was asked for is repeated exactly, so that k rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 from psycopg import sql
@@ -39,19 +40,22 @@ def ask_nearest(
     return answer
 
 
-def similarities(
+def ask_similarities(
     connection: Connection, values: Mapping[str, Any], space: EmbeddingSpace, numbers: Sequence[int]
-) -> dict[int, float]:
-    """Cosine similarities of these chunks, as far as they have a vector."""
-    rows = connection.execute(statement("distances", space), {**values, "numbers": list(numbers)})
-    return {row[0]: 1.0 - row[1] for row in rows}
+) -> Callable[[], dict[int, float]]:
+    """Cosine similarities of these chunks, as far as they have a vector; waited for when they are wanted."""
+    asked = connection.execute(statement("distances", space), {**values, "numbers": list(numbers)})
+    return lambda: {row[0]: 1.0 - row[1] for row in asked.fetchall()}
 
 
-def statement(name: str, space: EmbeddingSpace) -> sql.Composed:
+def statement(name: str, space: EmbeddingSpace) -> bytes:
     """A query of `search.sql` with the space's own table and the filters named in it."""
-    return with_filters(name, vectors=sql.Identifier(f"vectors_{space.space_id}"))
+    return with_filters(name, vectors=f"vectors_{space.space_id}")
 
 
-def with_filters(name: str, **identifiers: sql.Identifier) -> sql.Composed:
-    """A query of `search.sql` with the filters in it, and the tables that it names."""
-    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]), **identifiers)
+@cache
+def with_filters(name: str, *, vectors: str = "") -> bytes:
+    """A query of `search.sql` with the filters in it, and the table of vectors that it names."""
+    named = {"vectors": sql.Identifier(vectors)} if vectors else {}
+    # As bytes, because composing a statement takes longer than asking some of them.
+    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]), **named).as_bytes()

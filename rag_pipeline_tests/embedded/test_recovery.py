@@ -15,6 +15,7 @@ from rag_pipeline.embedded.postgres import EmbeddedPostgres
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline_tests.embedded.servers import answer, leave_a_trace, pid_of
 
+pytestmark = pytest.mark.faults
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root hands the server to another user")
 
 

@@ -244,3 +244,20 @@ def test_a_graph_is_built_in_the_memory_that_it_needs(connection):
     assert allowed(graph=100 * million) == 2 * 1024 * 1024
     connection.execute("SET maintenance_work_mem = '3GB'")
     assert allowed(graph=million) == 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize("tenant", ["acme", "o'brien", "büro 🏢"])
+def test_vectors_that_are_there_already_or_come_twice_are_stored_once(connection, tenant):
+    space = space_of(connection)
+    vectors = SpaceVectors(connection, space, tenant=tenant)
+    names, values = hashes(6), RANDOM.normal(size=(6, 8)).astype(np.float32)
+    assert vectors.store(names[:3], values[:3]) == 3
+    # Those that another run stored meanwhile keep their vector, the others are added.
+    assert vectors.store(names[1:5], values[1:5] + 1) == 2
+    assert vectors.store([names[5], names[5]], values[[5, 5]]) == 1
+    found = vectors.fetch(names)
+    kept = values + np.array([0, 0, 0, 1, 1, 0])[:, None]
+    for number, name in enumerate(names):
+        np.testing.assert_array_equal(found[name], kept[number].astype(np.float16))
+    assert vectors.store([], values[:0]) == 0
+    assert connection.execute(f"SELECT DISTINCT tenant_id FROM rag.vectors_{space.space_id}").fetchall() == [(tenant,)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.writer import Entry, IndexWriter
+from rag_pipeline.lexical.analyzer import count_terms
 from rag_pipeline_tests.knowledge import NOW, chunks_of, entry, write
 
 
@@ -214,6 +215,43 @@ def test_any_order_and_any_repetition_of_writes_ends_in_the_same_rows(connection
         repeated = repeated[size:]
 
     assert shown(connection) == expected
+
+
+def test_a_document_that_another_writer_brings_first_is_looked_at_again(connection, monkeypatch):
+    """It was not there when the writer looked, and is there when it writes: newer wins all the same."""
+    write(connection, entry("a.md", "newer", at=5), entry("b.md", "older", at=1))
+    writer = IndexWriter(connection, fingerprint="v1", now=NOW)
+    blind = IndexWriter._changed
+
+    def looked_too_early(self, batch, states, report):
+        changed, _ = blind(self, batch, {}, report)
+        return changed, list(changed)
+
+    monkeypatch.setattr(IndexWriter, "_changed", looked_too_early)
+    report = writer.write([entry(name, "middle", at=3) for name in ("a.md", "b.md", "c.md")])
+    assert (report.documents, report.superseded) == (2, 1)
+    rows = connection.execute(
+        "SELECT source_id, text FROM rag.chunks JOIN rag.documents USING (document_id) ORDER BY 1"
+    )
+    assert rows.fetchall() == [("handbook:a.md", "newer"), ("handbook:b.md", "middle"), ("handbook:c.md", "middle")]
+
+
+def test_new_documents_among_others_are_written_as_the_others_are(connection):
+    """Many new ones go another way than those that the index knows: rows, counts and what words find are the same."""
+    known = [entry(f"known {n}.md", f"old {n}") for n in range(20)]
+    write(connection, *known)
+    changed = [entry(f"known {n}.md", f"changed {n}", at=2) for n in range(20)]
+    new = [entry(f"new {n}.md", f"words {n}", "shared", metadata={"links": [f"acme/app#{n}"]}) for n in range(150)]
+    report = write(connection, *changed, *new, entry("gone.md", deleted=True))
+    assert (report.documents, report.chunks, report.chunks_removed) == (171, 320, 20)
+    assert (report.links, report.tombstones, report.superseded) == (150, 1, 0)
+    assert connection.execute("SELECT count(*), count(DISTINCT number) FROM rag.chunks").fetchone() == (320, 320)
+    assert write(connection, *changed, *new).rows == 0
+    added, removed = connection.execute("SELECT sum(chunks), sum(removed_chunks) FROM rag.segments").fetchone()
+    assert added - removed == 320
+    (term,) = count_terms("shared")
+    found = connection.execute("SELECT sum(chunks) - sum(removed) FROM rag.postings WHERE term = %s", (term,))
+    assert found.fetchone() == (150,)
 
 
 def test_two_writers_of_the_same_documents_neither_deadlock_nor_mix_states(database):

@@ -137,7 +137,9 @@ def test_a_truncated_part_counts_as_absent_and_cannot_be_read(local, keep):
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * keep)])
     assert local.tags("chunks", PART) is None
-    with pytest.raises(PermanentError, match=r"2024-05-01\.parquet is damaged .*: materialize chunks for 2024-05-01"):
+    with pytest.raises(
+        PermanentError, match=r"2024-05-01\.parquet is damaged .*: delete .* materialize chunks for 2024"
+    ):
         numbers(local)
 
 
@@ -149,8 +151,9 @@ def test_a_part_with_altered_bytes_is_never_read_as_something_else(local, where)
     at = int(len(content) * where)
     content[at : at + 4] = bytes(255 - byte for byte in content[at : at + 4])
     path.write_bytes(content)
-    with pytest.raises(PermanentError, match="is damaged"):
+    with pytest.raises(PermanentError, match="is damaged") as raised:
         list(local.read("chunks", PART))
+    assert "\n" not in str(raised.value), "only the first line is shown"
 
 
 def test_a_damaged_part_can_be_written_again(local):

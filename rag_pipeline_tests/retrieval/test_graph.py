@@ -70,7 +70,7 @@ def plan(library: Library, name: str, **where: object) -> str:
         "metadata": None, "updated_from": None, "updated_to": None,
         "query": HalfVector(library.vectors[0]),
     } | where  # fmt: skip
-    statement = vector_leg.statement(name, library.space).as_string(library.connection)
+    statement = vector_leg.statement(name, library.space).decode()
     with library.connection.transaction():
         library.connection.execute(
             queries("search")["enter"],

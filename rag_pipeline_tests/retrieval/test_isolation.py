@@ -19,6 +19,7 @@ from rag_pipeline.index.writer import Entry
 from rag_pipeline.model import EmbeddingSpace, SearchHit
 from rag_pipeline.retrieval.context import build_context
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Retrieval
@@ -158,13 +159,32 @@ def interrupted(connection: Connection) -> None:
         raise RuntimeError
 
 
-@pytest.mark.parametrize("accident", [raising, refused, interrupted])
+def failing_unseen(connection: Connection) -> None:
+    # Nobody fetches it, so that it is only known to have failed when the transaction is over.
+    with pytest.raises(psycopg.errors.DivisionByZero), reading(connection, tenant="globex", scopes=("user:ada",)):
+        connection.execute("SELECT 1 / 0")
+
+
+def abandoned(connection: Connection) -> None:
+    with suppress(RuntimeError), reading(connection, tenant="globex", scopes=("user:ada",)):
+        connection.execute("SELECT count(*) FROM rag.chunks")
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("accident", [raising, refused, interrupted, failing_unseen, abandoned])
 @pytest.mark.parametrize("legs", LEGS)
 def test_nothing_of_a_search_that_failed_is_left_on_its_connection(two, accident: Callable[[Connection], None], legs):
     accident(two)
     hits = find(two, SearchQuery(text="alpha", tenant="acme", legs=legs))
     assert [hit.source_id for hit in hits] == ["handbook:1.md"]
     assert two.execute("SELECT current_user").fetchone() == ("postgres",)
+
+
+def test_a_connection_in_a_transaction_of_its_own_is_not_searched(two):
+    with two.transaction():
+        with pytest.raises(psycopg.ProgrammingError, match=r"this connection is in one \(INTRANS\)"):
+            find(two, SearchQuery(text="alpha", tenant="acme"))
+        assert two.execute("SELECT current_user").fetchone() == ("postgres",)
 
 
 def test_a_session_that_keeps_a_tenant_does_not_lend_it_to_a_search(two):

@@ -6,6 +6,9 @@ SELECT set_config('work_mem', '256MB', true);
 SELECT (SELECT count(*) FROM rag.documents WHERE NOT deleted), (SELECT count(*) FROM rag.documents WHERE deleted),
        (SELECT count(*) FROM rag.chunks), (SELECT count(*) FROM rag.links), (SELECT count(*) FROM rag.segments);
 
+-- name: size_by_segments
+SELECT coalesce(sum(chunks) - sum(removed_chunks), 0)::bigint FROM rag.segments;
+
 -- name: orphan_chunks
 -- As all that follow with `found`: how many rows offend, and the first of them; tables are read whole, once each.
 SELECT count(*) OVER () AS found, c.chunk_id, c.document_id, d.source_id,
@@ -40,7 +43,8 @@ LIMIT 10;
 WITH spaces AS (SELECT space_id, 'vectors_' || space_id AS vectors FROM rag.embedding_spaces),
      vector_tables AS (
          SELECT c.relname AS vectors FROM pg_class AS c
-         WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind = 'r' AND starts_with(c.relname, 'vectors_')
+         WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+           AND starts_with(c.relname, 'vectors_')
      ),
      wrong AS (
          SELECT 'source_progress' AS what, concat_ws(' ', p.tenant_id, p.repository, p.source) AS which,
@@ -55,6 +59,7 @@ WITH spaces AS (SELECT space_id, 'vectors_' || space_id AS vectors FROM rag.embe
          UNION ALL
          SELECT 'vector table', t.vectors, 'no space has this table' FROM vector_tables AS t
          WHERE t.vectors NOT IN (SELECT vectors FROM spaces)
+           AND t.vectors NOT IN (SELECT vectors || '_new' FROM spaces) -- being partitioned
          UNION ALL
          SELECT 'embedding space', s.space_id::text, 'has no vector table' FROM spaces AS s
          WHERE s.vectors NOT IN (SELECT vectors FROM vector_tables)

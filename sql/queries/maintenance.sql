@@ -82,7 +82,7 @@ JOIN pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_class AS t ON t.oid = i.indrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
 JOIN pg_am AS a ON a.oid = c.relam
-WHERE n.nspname = 'rag'
+WHERE n.nspname = 'rag' AND c.relkind = 'i' -- an index of several tables is in order when each of theirs is
 ORDER BY c.relname;
 
 -- name: reindex

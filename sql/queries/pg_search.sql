@@ -16,7 +16,8 @@ DROP POLICY IF EXISTS tenant ON rag.pg_search_indexes;
 CREATE POLICY tenant ON rag.pg_search_indexes FOR SELECT TO rag_reader USING (rag.visible(tenant_id, NULL));
 
 -- name: present
-SELECT to_regclass('rag.pg_search_indexes') IS NOT NULL;
+-- A standby has neither what is unlogged nor what writes no log: asked there, the registry is an error.
+SELECT to_regclass('rag.pg_search_indexes') IS NOT NULL AND NOT pg_is_in_recovery();
 
 -- name: lock
 -- Two syncs of one tenant would write the same rows.

@@ -8,7 +8,11 @@ SELECT count(*) FROM (
 ) AS missing;
 
 -- name: size
-SELECT count(*), pg_total_relation_size(%(table)s::regclass) FROM rag.{vectors};
+SELECT count(*),
+       (SELECT coalesce(sum(pg_total_relation_size(t.oid)), 0)::bigint FROM (
+           SELECT %(table)s::regclass AS oid UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = %(table)s::regclass
+       ) AS t)
+FROM rag.{vectors};
 
 -- name: previous
 SELECT space_id FROM rag.embedding_spaces

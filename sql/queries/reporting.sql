@@ -30,6 +30,37 @@ ORDER BY tenant_id, repository, source_type
 ON CONFLICT (day, tenant_id, repository, source_type) DO UPDATE SET
     documents = excluded.documents, chunks = excluded.chunks, tokens = excluded.tokens;
 
+-- name: record_growth
+-- What came and went since the last size on record, on top of it.
+INSERT INTO rag.index_sizes AS present (day, tenant_id, repository, source_type, documents, chunks, tokens)
+SELECT %(day)s, g.tenant_id, g.repository, g.source_type, l.documents + g.documents, l.chunks + g.chunks,
+       l.tokens + g.tokens
+FROM unnest(%(tenants)s::text[], %(repositories)s::text[], %(source_types)s::text[], %(documents)s::bigint[],
+            %(chunks)s::bigint[], %(tokens)s::bigint[])
+     AS g (tenant_id, repository, source_type, documents, chunks, tokens)
+CROSS JOIN LATERAL (
+    SELECT s.documents, s.chunks, s.tokens FROM rag.index_sizes AS s
+    WHERE s.tenant_id = g.tenant_id AND s.repository = g.repository AND s.source_type = g.source_type
+      AND s.day <= %(day)s
+    ORDER BY s.day DESC LIMIT 1
+) AS l
+WHERE (g.documents, g.chunks, g.tokens) IS DISTINCT FROM (0::bigint, 0::bigint, 0::bigint)
+-- In one order, so that two runs never wait for each other in a circle.
+ORDER BY g.tenant_id, g.repository, g.source_type
+ON CONFLICT (day, tenant_id, repository, source_type) DO UPDATE SET
+    documents = excluded.documents, chunks = excluded.chunks, tokens = excluded.tokens;
+
+-- name: lock_sizes
+-- Who adds to the last size must not miss what another run has just added; it ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('rag.index_sizes', 7));
+
+-- name: latest_sizes
+-- The last size of each source on record.
+SELECT DISTINCT ON (tenant_id, repository, source_type)
+       day, tenant_id, repository, source_type, documents, chunks, tokens
+FROM rag.index_sizes
+ORDER BY tenant_id, repository, source_type, day DESC;
+
 -- name: sizes
 -- Every size on record from a day on, and before them the last one of each source.
 SELECT day, tenant_id, repository, source_type, documents, chunks, tokens FROM rag.index_sizes WHERE day >= %(first)s
@@ -70,9 +101,12 @@ ORDER BY 4 DESC, 1, 2, 3;
 
 -- name: space_sizes
 SELECT s.space_id, s.provider, s.model, s.dimensions, s.status, s.activated_at,
-       pg_total_relation_size(c.oid) AS bytes, greatest(c.reltuples, 0)::bigint AS vectors
+       sum(pg_total_relation_size(c.oid))::bigint AS bytes,
+       sum(CASE WHEN c.relkind = 'r' THEN greatest(c.reltuples, 0) ELSE 0 END)::bigint AS vectors
 FROM rag.embedding_spaces AS s
 JOIN pg_class AS c ON c.oid = to_regclass('rag.vectors_' || s.space_id)
+    OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('rag.vectors_' || s.space_id))
+GROUP BY s.space_id
 ORDER BY s.space_id;
 
 -- name: table_sizes

@@ -1,3 +1,9 @@
+-- name: begin
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: commit
+COMMIT;
+
 -- name: enter
 -- Everything below runs as the reader, who owns nothing and sees one tenant; all of it ends with the transaction.
 -- Custom plans where there are filters: which of them are set decides what is fast.
@@ -6,11 +12,14 @@ SELECT set_config('role', 'rag_reader', true),
        set_config('rag.scopes', %(scopes)s::text[]::text, true),
        set_config('plan_cache_mode', %(plans)s, true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
-       -- How many neighbours the graph keeps in sight. Among ten times as many vectors, a walk of the same width ends
+       -- How many neighbours the graph keeps in sight; of a space in partitions, each of its graphs. Among ten times as many vectors, a walk of the same width ends
        -- in the wrong neighbourhood more often: of real lines' vectors, 50 find .998 of the ten nearest of 100,000 and
        -- .944 of a million, where 200 find .988. pgvector takes no more than 1000.
        set_config('hnsw.ef_search', least(1000, ceil(%(neighbours)s::float8 * greatest(1, (
-           SELECT reltuples FROM pg_class WHERE oid = to_regclass(%(vectors)s)
+           SELECT max(c.reltuples) FROM (
+               SELECT to_regclass(%(vectors)s)::oid UNION ALL
+               SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(vectors)s)
+           ) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r'
        ) / 100000) ^ 0.6))::int::text, true);
 
 -- name: matching

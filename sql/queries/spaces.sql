@@ -1,5 +1,5 @@
 -- name: find
-SELECT space_id, provider, model, dimensions, recipe, status, config
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions
 FROM rag.embedding_spaces
 WHERE provider = %(provider)s AND model = %(model)s AND recipe = %(recipe)s
   AND (%(dimensions)s::integer IS NULL OR dimensions = %(dimensions)s)
@@ -7,20 +7,21 @@ ORDER BY space_id DESC
 LIMIT 1;
 
 -- name: active
-SELECT space_id, provider, model, dimensions, recipe, status, config FROM rag.embedding_spaces WHERE status = 'active';
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions FROM rag.embedding_spaces WHERE status = 'active';
 
 -- name: all
-SELECT space_id, provider, model, dimensions, recipe, status, config, created_at, activated_at, retired_at
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, created_at,
+       activated_at, retired_at
 FROM rag.embedding_spaces ORDER BY space_id;
 
 -- name: create
 WITH created AS (
-    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe, config)
-    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s, %(config)s)
+    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe, config, partitions)
+    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s, %(config)s, %(partitions)s)
     ON CONFLICT DO NOTHING
-    RETURNING space_id, dimensions
+    RETURNING space_id, dimensions, partitions
 )
-SELECT rag.create_vector_table(space_id, dimensions) FROM created;
+SELECT rag.create_vector_tables('vectors_' || space_id, dimensions, partitions) FROM created;
 
 -- name: remember
 UPDATE rag.embedding_spaces SET config = %(config)s WHERE space_id = %(space)s AND config IS DISTINCT FROM %(config)s;
@@ -58,15 +59,19 @@ SELECT DISTINCT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s);
 -- name: fetch
 SELECT text_hash, embedding FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
 
--- name: stage
-CREATE TEMPORARY TABLE IF NOT EXISTS incoming_vectors (text_hash uuid, embedding halfvec) ON COMMIT DELETE ROWS;
+-- name: copy_vectors
+COPY rag.{vectors} (text_hash, tenant_id, embedding) FROM STDIN (FORMAT binary);
 
--- name: copy
-COPY incoming_vectors (text_hash, embedding) FROM STDIN (FORMAT binary);
+-- name: stage
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_vectors (text_hash uuid, tenant_id text, embedding halfvec)
+ON COMMIT DELETE ROWS;
+
+-- name: copy_staged
+COPY incoming_vectors (text_hash, tenant_id, embedding) FROM STDIN (FORMAT binary);
 
 -- name: insert
 INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
-SELECT text_hash, %(tenant)s, embedding FROM incoming_vectors ORDER BY text_hash
+SELECT text_hash, tenant_id, embedding FROM incoming_vectors ORDER BY text_hash
 ON CONFLICT DO NOTHING;
 
 -- name: live

@@ -11,6 +11,23 @@ SELECT document_id, as_of, observed_at, state_hash
 FROM rag.documents
 WHERE document_id = ANY (%(ids)s);
 
+-- name: lock_present
+-- What is there already, and from now on until the end of the transaction nobody else's. In id order, as the upsert.
+SELECT document_id, tenant_id, repository, source_type, deleted
+FROM rag.documents
+WHERE document_id = ANY (%(ids)s)
+ORDER BY document_id
+FOR NO KEY UPDATE;
+
+-- name: held
+-- What the accepted documents held before: their chunks are not changed yet.
+SELECT a.document_id, held.chunks, held.tokens
+FROM accepted AS a
+CROSS JOIN LATERAL (
+    SELECT count(*) AS chunks, coalesce(sum(c.tokens), 0)::bigint AS tokens
+    FROM rag.chunks AS c WHERE c.document_id = a.document_id
+) AS held;
+
 -- name: copy_documents
 COPY incoming_documents (
     document_id, tenant_id, source_type, source_id, repository, scope, path, language, title, url, anchor, metadata,
@@ -25,6 +42,25 @@ COPY incoming_chunks (
 
 -- name: copy_links
 COPY incoming_links (document_id, kind, target, tenant_id, scope) FROM STDIN (FORMAT binary);
+
+-- name: insert_documents
+-- Of documents that are new.
+COPY rag.documents (
+    document_id, tenant_id, source_type, source_id, repository, scope, path, language, title, url, anchor, metadata,
+    content_hash, fingerprint, state_hash, source_updated_at, observed_at, deleted, indexed_at, as_of
+) FROM STDIN (FORMAT binary);
+
+-- name: next_numbers
+SELECT nextval(pg_get_serial_sequence('rag.chunks', 'number')) FROM generate_series(1, %(count)s);
+
+-- name: insert_chunks
+COPY rag.chunks (
+    chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
+    start_char, end_char, start_line, end_line, tokens, anchor, lead, number
+) FROM STDIN (FORMAT binary);
+
+-- name: insert_links
+COPY rag.links (document_id, kind, target, tenant_id, scope) FROM STDIN (FORMAT binary);
 
 -- name: upsert_documents
 -- In id order, so that two writers never wait for each other in a circle. Newer wins, a tombstone included.
@@ -55,30 +91,34 @@ WITH written AS (
 INSERT INTO accepted SELECT document_id FROM written;
 
 -- name: find_reworded
--- Chunks that are new to the lexical leg, or that it sees otherwise than before.
+-- Chunks that are new to the lexical leg, or that it sees otherwise than before. What is there is looked for by an array
+-- of documents (a chunk never changes its document), because the planner takes a joined temporary table for a large one
+-- and reads all chunks there are.
 INSERT INTO reworded
 SELECT incoming.chunk_id
 FROM incoming_chunks AS incoming
 JOIN accepted ON accepted.document_id = incoming.document_id
-LEFT JOIN rag.chunks AS present ON present.chunk_id = incoming.chunk_id
+LEFT JOIN rag.chunks AS present
+       ON present.chunk_id = incoming.chunk_id
+      AND present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
 WHERE present.chunk_id IS NULL OR (present.scope, present.lead) IS DISTINCT FROM (incoming.scope, incoming.lead);
 
 -- name: unworded
 -- What the lexical leg must forget: chunks that go, and the former state of those that it shall see otherwise. Their
--- documents are locked by now, so nobody else changes them.
+-- documents are locked by now, so nobody else changes them. By an array, as above.
 SELECT present.tenant_id, present.scope, present.number, present.lead, present.text
 FROM rag.chunks AS present
-JOIN accepted ON accepted.document_id = present.document_id
-WHERE NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id)
-   OR EXISTS (SELECT FROM reworded WHERE reworded.chunk_id = present.chunk_id);
+WHERE present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
+  AND (NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id)
+       OR EXISTS (SELECT FROM reworded WHERE reworded.chunk_id = present.chunk_id));
 
 -- name: reworded
 SELECT c.tenant_id, c.scope, c.number, c.lead, c.text
 FROM rag.chunks AS c
-JOIN reworded ON reworded.chunk_id = c.chunk_id;
+WHERE c.chunk_id = ANY (ARRAY (SELECT chunk_id FROM reworded));
 
 -- name: delete_chunks
--- By an array, because the planner takes a joined temporary table for a large one and reads all chunks there are.
+-- By an array, as above.
 DELETE FROM rag.chunks AS present
 WHERE present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
   AND NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id);

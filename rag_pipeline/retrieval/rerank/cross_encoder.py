@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.errors import ConfigError, PermanentError
 from rag_pipeline.model import SearchHit
@@ -53,6 +54,7 @@ class _CrossEncoder(ABC):
         self._loaded = None
 
     def _load_or_explain(self) -> Any:
+        hold_telemetry()
         try:
             return self._load()
         except (OSError, ValueError) as error:  # what both raise for an unknown name and for an unreachable hub

@@ -1,0 +1,105 @@
+"""A space's vectors laid out anew, in so many tables with a graph each, while searches and runs go on.
+
+For a space whose graph has outgrown the memory that it is built in, and back. What is there is copied beside itself and
+takes its place at the end, in one transaction: until then the space is as it was, whatever happens. Vectors are only
+ever added and removed, never changed, so what came or went meanwhile is found by comparing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from rag_pipeline.errors import SpaceUnavailable
+from rag_pipeline.index.database import Connection
+from rag_pipeline.index.graph import build_graph, has_graph
+from rag_pipeline.index.locks import Lock, exclude, wait_at_most
+from rag_pipeline.index.maintenance import alone
+from rag_pipeline.index.spaces import copy_table, numbered_space, statement_of, vector_table
+from rag_pipeline.index.sql_files import queries
+from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.progress import Progress
+
+MOST_PARTITIONS: Final = 256
+_SLICES: Final = 64
+"""A transaction each: what is copied stays copied, and none is so long that it keeps dead rows from being removed."""
+_PATIENCE_S: Final = 10.0
+
+
+def partition(connection: Connection, space_id: int, *, partitions: int, progress: Progress) -> EmbeddingSpace:
+    """Lay a space's vectors out in so many tables (1: one); returns the space as it is then. Nothing is embedded.
+
+    Needs room for a second copy of vectors and graph meanwhile. Stopped and run again, it goes on where it was; asked
+    for as many as there are, it removes what one that was stopped has left.
+
+    Raises:
+        SpaceUnavailable: there is no such space, maintenance or another partitioning is at work, or somebody holds the
+            vectors for longer than we wait; what was copied stays for the next time.
+    """
+    if not 1 <= partitions <= MOST_PARTITIONS:
+        raise SpaceUnavailable(f"{partitions} partitions are not possible: choose 1 to {MOST_PARTITIONS}")
+    with alone(connection) as is_alone:
+        if not is_alone:
+            raise SpaceUnavailable("maintenance or another partitioning is at work: try again when that has ended")
+        space = numbered_space(connection, space_id)
+        table = vector_table(space)
+        if space.partitions == partitions:
+            _drop_copy(connection, table)
+            return space
+        _copy(connection, space, partitions=partitions, progress=progress)
+        if has_graph(connection, space):
+            build_graph(connection, copy_table(table), partitions=partitions, dimensions=space.dimensions)
+        # Once without keeping anybody out, so that little is left for when nobody may write.
+        connection.execute(_statement("add_missing", table))
+        _switch(connection, space, partitions=partitions)
+        return numbered_space(connection, space_id)
+
+
+def _copy(connection: Connection, space: EmbeddingSpace, *, partitions: int, progress: Progress) -> None:
+    table = vector_table(space)
+    (shape,) = connection.execute(
+        queries("partitions")["shape"], {"table": f"rag.{copy_table(table)}"}
+    ).fetchone() or (None,)  # fmt: skip
+    if shape != partitions:
+        _drop_copy(connection, table)
+        values = {"table": copy_table(table), "dimensions": space.dimensions, "partitions": partitions}
+        connection.execute(queries("partitions")["create"], values)
+    for number in range(_SLICES):
+        first = UUID(int=number * (2**128 // _SLICES))
+        last = UUID(int=(number + 1) * (2**128 // _SLICES) - 1)
+        connection.execute(_statement("copy", table), {"first": first, "last": last})
+        progress("partition", done=number + 1, total=_SLICES, unit="slices of vectors copied")
+
+
+def _switch(connection: Connection, space: EmbeddingSpace, *, partitions: int) -> None:
+    table = vector_table(space)
+    try:
+        with connection.transaction():
+            wait_at_most(connection, _PATIENCE_S)
+            # Runs count on vectors that they have seen; others that write are kept out by the table's own lock.
+            exclude(connection, Lock.EMBEDDING)
+            connection.execute(_statement("lock", table))
+            connection.execute(_statement("add_missing", table))
+            connection.execute(_statement("remove_gone", table))
+            connection.execute(queries("partitions")["replace"], {"table": table, "copy": copy_table(table)})
+            connection.execute(queries("partitions")["remember"], {"partitions": partitions, "space": space.space_id})
+    except psycopg.errors.LockNotAvailable as error:
+        raise SpaceUnavailable(
+            f"the vectors of embedding space {space.space_id} are in use: run it again when that has ended; what was "
+            "copied stays"
+        ) from error
+    connection.execute(statement_of("analyze", table, file="graph"))
+
+
+def _drop_copy(connection: Connection, table: str) -> None:
+    connection.execute(statement_of("drop", copy_table(table), file="partitions"))
+
+
+def _statement(name: str, table: str) -> sql.Composed:
+    """`name`: the copy."""
+    return sql.SQL(queries("partitions")[name]).format(
+        vectors=sql.Identifier(table), name=sql.Identifier(copy_table(table))
+    )  # fmt: skip
