@@ -22,7 +22,7 @@ from rag_pipeline.chunking.tokens import TokenCounter, adds_up
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
-CHUNKING_VERSION: str = "3"
+CHUNKING_VERSION: str = "4"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
 _MAX_ABOVE = 3
@@ -107,31 +107,26 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
     text = part.text
     if not text.strip():
         return []
+    is_code = document.markup == "code"
     max_tokens = settings.max_tokens - settings.overlap_tokens
     blocks = _blocks(document, text, max_tokens=max_tokens)
     atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens)
-    pieces = pack(text, atoms, max_tokens=max_tokens, min_tokens=settings.min_tokens)
-    spans = [span for start, end in pieces if (span := _span(text, atoms[start:end]))]
+    packed = pack(text, atoms, max_tokens=max_tokens, min_tokens=settings.min_tokens, is_code=is_code)
+    spans = [span for start, end in packed if (span := _span(text, atoms[start:end]))]
     spans = _fitted(text, spans, max_tokens=max_tokens, count_tokens=count_tokens)
     if settings.overlap_tokens:
         spans = _overlapping(text, spans, settings=settings, count_tokens=count_tokens)
-    return [
-        _Piece(
-            part.start + span.start,
-            part.start + span.end,
-            span.tokens,
-            _path(part, blocks[span.atoms[0].block : span.atoms[-1].block + 1]),
-            part.anchor,
-            document.markup == "code" and _is_near_symbol(blocks, span),
-        )
-        for span in spans
-    ]
+    pieces = []
+    for span in spans:
+        inside = _heading_path(blocks[span.atoms[0].block : span.atoms[-1].block + 1])
+        near = is_code and _is_near_symbol(blocks, span, inside)
+        place = part.start + span.start, part.start + span.end
+        pieces.append(_Piece(*place, span.tokens, _path(part, inside), part.anchor, near))
+    return pieces
 
 
-def _is_near_symbol(blocks: Sequence[Block], span: _Span) -> bool:
-    first, last = span.atoms[0].block, span.atoms[-1].block + 1
-    path = _heading_path(blocks[first:last])
-    begin = first
+def _is_near_symbol(blocks: Sequence[Block], span: _Span, path: tuple[str, ...]) -> bool:
+    begin = first = span.atoms[0].block
     while begin and blocks[begin - 1].path[: len(path)] == path and span.start - blocks[begin].start < _NAMED_CHARS:
         begin -= 1
     begins_with_it = begin == first and span.atoms[0].start == blocks[first].start
@@ -198,7 +193,7 @@ def _sum(text: str, atoms: Sequence[Atom]) -> int | None:
 
 def _cut_in_two(text: str, span: _Span) -> list[_Span]:
     atoms = span.atoms if len(span.atoms) > 1 else halves(span.atoms[0])
-    priorities = gap_priorities(text, atoms)
+    priorities = gap_priorities(text, atoms, is_code=False)
     gap = min(range(1, len(atoms)), key=priorities.__getitem__)
     return [half for part in (atoms[:gap], atoms[gap:]) if (half := _span(text, part))]
 
@@ -231,10 +226,9 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
     for position, piece in enumerate(pieces):
         text = document.text[piece.start : piece.end]
         start_line, end_line = lines.of(piece.start, text)
-        above = _above(piece.heading_path, text, context, is_code=is_code)
-        if is_code:
-            near_symbol[piece.heading_path] += piece.is_near_symbol
-            above = above if piece.is_near_symbol and near_symbol[piece.heading_path] <= _MAX_NAMED else ""
+        near_symbol[piece.heading_path] += piece.is_near_symbol
+        is_named = piece.is_near_symbol and near_symbol[piece.heading_path] <= _MAX_NAMED
+        above = _above(piece.heading_path, text, context, is_code=is_code) if is_named or not is_code else ""
         chunks.append(
             Chunk(
                 tenant=document.tenant,
@@ -291,9 +285,8 @@ class _LineNumbers:
         return lines[min(line, len(lines) - 1)] if lines else 1
 
 
-def _path(part: _Part, blocks: Sequence[Block]) -> tuple[str, ...]:
+def _path(part: _Part, inside: tuple[str, ...]) -> tuple[str, ...]:
     """The part's path and the headings inside it; a document's title that stands in it as a heading counts once."""
-    inside = _heading_path(blocks)
     if inside and inside[0] in {heading_words(name) for name in part.path[:1]}:
         inside = inside[1:]
     return (*part.path, *inside)

@@ -8,7 +8,9 @@ again over the weakest gaps first. Both decisions look no further than the neigh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from zlib import crc32
 
@@ -16,32 +18,49 @@ from rag_pipeline.chunking.splitting import Atom
 
 Piece = tuple[int, int]
 """Atoms from the first number up to the second, exclusive."""
+_Priorities = Callable[[Sequence[Atom]], list[int]]
+"""Of the gaps before atoms; worked out for those alone that are compared."""
 
 _KEY_CHARS = 48
 _MARGIN_CHARS = 64
 _SPACED = bytes(code if code >= 128 or chr(code).isalnum() else ord(" ") for code in range(256))
 """What parts words, as spaces: `get_template_attribute` is three words, of which an edit changes one."""
+_BUILD_CHARS = 400
+_BUILD_MARKS = 48
+_WORDY = bytes(code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_")
 
 
-def gap_priorities(text: str, atoms: Sequence[Atom]) -> list[int]:
+def gap_priorities(text: str, atoms: Sequence[Atom], *, is_code: bool) -> list[int]:
     """Per atom, how strong the gap before it is: the smaller the stronger; by level, then by a hash of what follows.
 
-    The hash is of one word, the longest of the first ones, so that an edit of another word moves no cut; where two are
-    equal, of all of them.
+    In code by its punctuation and line breaks first, whatever the words are called: no edit of a word moves a cut, but
+    between things that are built alike. There, and in prose, the hash is of one word, the longest of the first ones, so
+    that an edit of another word moves no cut; where two are equal, of all of them.
     """
-    priorities = []
-    for atom in atoms:
-        start = atom.start
-        words = text[start : start + _KEY_CHARS]
-        if words[:1].isspace():
-            words = text[start : start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
-        encoded = words.encode("utf-8", "surrogatepass")
-        longest = max(encoded.translate(_SPACED).split(), key=len, default=b"")
-        priorities.append((atom.level << 64) | (crc32(longest) << 32) | crc32(encoded))
-    return priorities
+    built = [(atom.level << 32) | (crc32(_build(text, atom.start)) if is_code else 0) for atom in atoms]
+    alike = Counter(built)
+    return [
+        (first << 64) | (_worded(text, atom.start) if alike[first] > 1 else 0)
+        for first, atom in zip(built, atoms, strict=True)
+    ]
 
 
-def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int) -> list[Piece]:
+def _worded(text: str, start: int) -> int:
+    """A hash of the longest word of those that begin here, and one of them all."""
+    words = text[start : start + _KEY_CHARS]
+    if words[:1].isspace():
+        words = text[start : start + _MARGIN_CHARS + _KEY_CHARS].lstrip()[:_KEY_CHARS]
+    encoded = words.encode("utf-8", "surrogatepass")
+    longest = max(encoded.translate(_SPACED).split(), key=len, default=b"")
+    return (crc32(longest) << 32) | crc32(encoded)
+
+
+def _build(text: str, start: int) -> bytes:
+    """How what begins here is built: its punctuation and white space, without the words and names between them."""
+    return text[start : start + _BUILD_CHARS].encode("utf-8", "surrogatepass").translate(None, _WORDY)[:_BUILD_MARKS]
+
+
+def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, is_code: bool = False) -> list[Piece]:
     """Pieces of at most `max_tokens` each, in order, that together hold all atoms of the text.
 
     Pieces of fewer than `min_tokens` are joined to a neighbour where both fit.
@@ -49,32 +68,61 @@ def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int) 
     before = [0, *accumulate(atom.tokens for atom in atoms)]
     if before[-1] <= max_tokens:
         return [(0, len(atoms))] if atoms else []
-    priorities = gap_priorities(text, atoms)
-    pieces = _cut_at_strongest(priorities, before, max_tokens=max_tokens)
-    return _join_over_weakest(pieces, atoms, priorities, before, max_tokens=max_tokens, min_tokens=min_tokens)
+    priorities = partial(gap_priorities, text, is_code=is_code)
+    pieces = _cut_at_strongest(atoms, before, priorities, max_tokens=max_tokens)
+    return _join_over_weakest(pieces, atoms, before, priorities, max_tokens=max_tokens, min_tokens=min_tokens)
 
 
-def _cut_at_strongest(priorities: Sequence[int], before: Sequence[int], *, max_tokens: int) -> list[Piece]:
-    """`before[i]` is the number of tokens before atom i. Linear; the stack replaces recursion, which may be deep."""
-    left, right, root = _cartesian_tree(priorities)
+def _cut_at_strongest(
+    atoms: Sequence[Atom], before: Sequence[int], priorities_of: _Priorities, *, max_tokens: int
+) -> list[Piece]:
+    """`before[i]` is the number of tokens before atom i. Level by level: most gaps lie in what fits without a cut, and
+    are never compared, so that their words are not read."""
+    levels = [atom.level for atom in atoms]
     pieces: list[Piece] = []
-    todo = [(0, len(priorities), root)]
+    todo = [(0, len(atoms))]
     while todo:
-        start, end, gap = todo.pop()
-        if gap < 0 or before[end] - before[start] <= max_tokens:
+        start, end = todo.pop()
+        if before[end] - before[start] <= max_tokens or end - start == 1:
+            pieces.append((start, end))
+            continue
+        strongest = min(levels[start + 1 : end])
+        gaps = [gap for gap in range(start + 1, end) if levels[gap] == strongest]
+        todo.extend(_cut_at(gaps, (start, end), atoms, before, priorities_of, max_tokens=max_tokens))
+    return sorted(pieces)
+
+
+def _cut_at(
+    gaps: Sequence[int],
+    span: Piece,
+    atoms: Sequence[Atom],
+    before: Sequence[int],
+    priorities_of: _Priorities,
+    *,
+    max_tokens: int,
+) -> list[Piece]:
+    """A span cut at gaps of one level until everything fits, or no such gap is left. The stack replaces recursion."""
+    if len(gaps) == 1:
+        return [(span[0], gaps[0]), (gaps[0], span[1])]
+    left, right, root = _cartesian_tree(priorities_of([atoms[gap] for gap in gaps]))
+    pieces: list[Piece] = []
+    todo = [(*span, root)]
+    while todo:
+        start, end, at = todo.pop()
+        if at < 0 or before[end] - before[start] <= max_tokens:
             pieces.append((start, end))
         else:
-            todo.append((gap, end, right[gap]))
-            todo.append((start, gap, left[gap]))
+            todo.append((gaps[at], end, right[at]))
+            todo.append((start, gaps[at], left[at]))
     return pieces
 
 
 def _cartesian_tree(priorities: Sequence[int]) -> tuple[list[int], list[int], int]:
-    """Left and right children of each gap and the root, -1 for none; gap i is before atom i, gap 0 is no gap."""
+    """Left and right children of each gap and the root, by their numbers; -1 for none. Linear."""
     left = [-1] * len(priorities)
     right = [-1] * len(priorities)
     spine: list[int] = []
-    for gap in range(1, len(priorities)):
+    for gap in range(len(priorities)):
         below = -1
         while spine and priorities[spine[-1]] > priorities[gap]:
             below = spine.pop()
@@ -82,14 +130,14 @@ def _cartesian_tree(priorities: Sequence[int]) -> tuple[list[int], list[int], in
         if spine:
             right[spine[-1]] = gap
         spine.append(gap)
-    return left, right, spine[0] if spine else -1
+    return left, right, spine[0]
 
 
 def _join_over_weakest(
     pieces: Sequence[Piece],
     atoms: Sequence[Atom],
-    priorities: Sequence[int],
     before: Sequence[int],
+    priorities_of: _Priorities,
     *,
     max_tokens: int,
     min_tokens: int,
@@ -97,7 +145,9 @@ def _join_over_weakest(
     """Join neighbours that fit together; over the beginning of a section only when one of them is too small."""
     end_of = dict(pieces)
     start_of = {end: start for start, end in pieces}
-    for gap in sorted((start for start, _ in pieces[1:]), key=priorities.__getitem__, reverse=True):
+    gaps = [start for start, _ in pieces[1:]]
+    priorities = dict(zip(gaps, priorities_of([atoms[gap] for gap in gaps]), strict=True))
+    for gap in sorted(gaps, key=priorities.__getitem__, reverse=True):
         start, end = start_of[gap], end_of[gap]
         if before[end] - before[start] > max_tokens:
             continue

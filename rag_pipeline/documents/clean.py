@@ -13,7 +13,6 @@ from rag_pipeline.documents.asciidoc import extract_asciidoc
 from rag_pipeline.documents.code_text import extract_code
 from rag_pipeline.documents.decoding import decode, plain_text
 from rag_pipeline.documents.extract import Extract
-from rag_pipeline.documents.html_text import extract_html
 from rag_pipeline.documents.kinds import Kind, kind_of
 from rag_pipeline.documents.markdown import extract_markdown
 from rag_pipeline.documents.notebook import extract_notebook
@@ -25,7 +24,7 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
 from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "3"
+CLEANING_VERSION: str = "4"
 """Raised whenever the same item would give another text, title, metadata or lines; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
@@ -34,9 +33,16 @@ DEFAULT_THREADS: Final = Threads()
 DEFAULT_REDACTION: Final = Redaction()
 """Other defaults redact other values: they are another version."""
 
+
+def _extract_html(text: str) -> Extract:
+    from rag_pipeline.documents.html_text import extract_html  # its parser is slow to load, and many runs meet no page
+
+    return extract_html(text)
+
+
 _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
     "asciidoc": extract_asciidoc,
-    "html": extract_html,
+    "html": _extract_html,
     "markdown": extract_markdown,
     "rst": extract_rst,
     "text": extract_text,

@@ -8,7 +8,7 @@ from typing import Final
 from rag_pipeline.documents.edits import edited
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.licence import licence_edits
-from rag_pipeline.generated_marks import GENERATED, MARK_CHARS
+from rag_pipeline.generated_marks import GENERATED, GENERATED_WORD, MARK_CHARS
 
 _TOOLS = re.compile(
     r"^[ \t]*(?:#|//|/?\*|--|;|<!--|\"\"\"|'''|%|/\*)[^\n]{0,60}?\b(?:auto[- ]?|automatically )?"
@@ -38,9 +38,10 @@ def extract_code(text: str, *, path: str | None, judged: bool = False) -> Extrac
 
 def _skipped(text: str, *, judged: bool) -> str | None:
     top = text[:MARK_CHARS]
-    marked = GENERATED.search(top) is not None
-    if (marked and not judged) or (not marked and _TOOLS.search(top)):
-        return "generated"
+    if GENERATED_WORD in top.lower():
+        marked = GENERATED.search(top) is not None
+        if (marked and not judged) or (not marked and _TOOLS.search(top)):
+            return "generated"
     if len(text) > _SMALL_CHARS and len(text) > _MAX_LINE_CHARS * (text.count("\n") + 1):
         return "minified"
     return None

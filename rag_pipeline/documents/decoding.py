@@ -7,8 +7,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-import charset_normalizer
-
 # UTF-32 before UTF-16: the little-endian mark of the one begins with that of the other.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -67,6 +65,8 @@ def _decode_unmarked(content: bytes) -> Decoded:
     intact = sum(1 for _ in re.finditer(r"[^\x00-\x7f\ufffd]", replaced.text))
     if intact > replaced.replaced_characters:
         return replaced
+    import charset_normalizer
+
     guess = charset_normalizer.from_bytes(content).best()
     if guess is None:
         return replaced

@@ -35,6 +35,8 @@ _DOUBTFUL_WORDS = (
 )
 _DOUBTFUL: Final = frozenset(_DOUBTFUL_WORDS.split())
 """HTML's too, but as likely what a manual has the reader fill in: `<source> <output>`."""
+_HIDDEN_WORDS = "dir font frame frameset hgroup legend marquee menuitem nobr noframes noscript script slot style"
+_KNOWN: Final = _INLINE | _BLOCK | _DOUBTFUL | frozenset(_HIDDEN_WORDS.split())
 _CLOSE_CHARS = 2000
 _RAISED: Final = frozenset("0123456789)")
 """What stands before an exponent: 2<sup>31</sup> is not 231."""
@@ -59,6 +61,11 @@ def tag_words(text: str, tag: re.Match[str]) -> str | None:
     if lower in _BLOCK:
         return BREAK
     return BREAK if lower in _DOUBTFUL and _is_html(text, tag) else None
+
+
+def is_known(name: str) -> bool:
+    """Whether HTML has, or had, an element of this name, in small letters."""
+    return name in _KNOWN
 
 
 def spelt_out(text: str, tag: re.Match[str]) -> Edit | None:

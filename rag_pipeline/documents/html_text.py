@@ -13,6 +13,7 @@ from bs4.element import CData, NavigableString, PageElement, Tag
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.html_main import declared_main, main_lines
+from rag_pipeline.documents.html_mending import with_scripts_opened
 
 _NOISE_TAGS = "script style nav header footer template head noscript svg iframe object canvas select button dialog"
 _INLINE_TAGS = (
@@ -37,7 +38,7 @@ def extract_html(text: str) -> Extract:
     try:
         with warnings.catch_warnings():  # of XML, or of what looks like a file name: it is a page to us
             warnings.simplefilter("ignore")
-            soup = BeautifulSoup(_terminated(text), "html.parser")
+            soup = BeautifulSoup(with_scripts_opened(_terminated(text)), "html.parser")
     except (ParserRejectedMarkup, AssertionError, RecursionError):
         return Extract(text=text, markup="text")
     main = declared_main(soup, text)

@@ -13,7 +13,8 @@ from typing import Final
 from rag_pipeline.documents.edits import GONE, Edit
 
 _MAX_CHARS = 20_000  # the longest licences that files carry in full have some 12,000
-_QUICK = re.compile(r"copyright|licen[sc]e|spdx|\(c\)|©|all rights reserved|permission", re.IGNORECASE)
+_SIGNS = ("copyright", "license", "licence", "spdx", "(c)", "©", "all rights reserved", "permission")
+"""One of them is in every licence; looking for them one by one is many times faster than a pattern of them all."""
 _NOTICE = re.compile(
     r"copyright\b.{0,40}(?:\(c\)|©|\b(?:19|20)\d\d\b|holders?\b|by\b)|^\W*(?:\(c\)|©)|\bspdx-\w|\ball rights reserved\b"
     r"|^\W*copyright\b|^\W*(?:@|::)?licen[sc]e\b\W*(?:\w+[\w .+/-]{0,60})?$|^\W*@(?:copyright|preserve)\b"
@@ -67,7 +68,8 @@ class _Comment:
 def licence_edits(text: str) -> list[Edit]:
     """Edits that take the licence out of the comments at the top of a source file."""
     top = text[:_MAX_CHARS]
-    if not _QUICK.search(top[:4000]):
+    lowered = top[:4000].lower()
+    if not any(sign in lowered for sign in _SIGNS):
         return []
     lines = top.split("\n")
     starts, start = [], 0

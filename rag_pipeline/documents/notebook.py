@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.fences import fenced
-from rag_pipeline.documents.html_text import extract_html
 from rag_pipeline.documents.markdown import clean_markdown
 from rag_pipeline.documents.titles import markdown_title
 from rag_pipeline.errors import ItemError
@@ -86,6 +85,8 @@ def _output_text(output: Mapping[str, object]) -> str:
     elif isinstance(data, Mapping):
         text = next((words for key in _TEXTS if (words := _joined(data.get(key)))), "") or _joined(output.get("text"))
         if not text and (html := _joined(data.get("text/html", data.get("html")))):
+            from rag_pipeline.documents.html_text import extract_html  # see `clean`
+
             text = extract_html(html[:_MAX_HTML_CHARS]).text
     else:
         text = _joined(output.get("text"))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
-from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
@@ -20,11 +19,13 @@ from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
-from rag_pipeline.refresh.readings import Readings, read_and_note
+from rag_pipeline.refresh.readings import Readings, read_at_once
+from rag_pipeline.remote.at_once import Outcome
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import Outside
+from rag_pipeline.sources.places import git_places, github_places
 
 _MAX_GAP = timedelta(days=3)
 _MAX_RANGES = 8
@@ -73,24 +74,28 @@ def plan(
         f"{r.name} is forgotten and not read: take it out of rag_pipeline.toml" for r in settings.forgotten_repositories
     ]
     outside = Outside(base=settings.base, environ=access.environ) if access else None
-    readable: list[GitProgress | GitHubProgress | KindProgress] = [
-        *(GitProgress(settings, repository, now=now) for repository in settings.git_repositories),
-        *(GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories),
-        *kinds_progress(settings, now=now, outside=outside),
+    git = [GitProgress(settings, repository, now=now) for repository in settings.git_repositories]
+    github = [GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories]
+    listed = kinds_progress(settings, now=now, outside=outside)
+    read: list[Outcome[GitProgress, str] | Outcome[GitHubProgress, str] | Outcome[KindProgress, str]] = [
+        *read_at_once(git, places=git_places(settings), connection=connection, now=now),
+        *read_at_once(github, places=github_places(settings), connection=connection, now=now),
+        # How much others bear is not known of them: one after the other.
+        *read_at_once(listed, places=None, connection=connection, now=now),
     ]
     github_unread: list[Failure] = []
-    for source in readable:
-        try:
-            remark = read_and_note(source, connection=connection, now=now)
-        except RagPipelineError as error:
-            if len(readable) == 1:
-                raise
+    for outcome in read:
+        source, remark = outcome.thing, outcome.result or ""
+        if outcome.error is not None:
+            if len(read) == 1:
+                raise outcome.error
             # The run will put it on record; the others shall not wait for it.
-            remark = str(error)
+            remark = str(outcome.error)
             if isinstance(source, GitHubProgress):
                 github_unread.append(source.unread(remark))
         if remark:
             reasons.append(f"{source.repository.name}: {remark}")
+    readable: list[SourceProgress] = [*git, *github, *listed]
     sources: list[SourceProgress] = [*readable, *drops_progress(settings, lake, now=now)]
     for progress in sources:
         if days := progress.pending(connection, space):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.errors import RagPipelineError
@@ -16,6 +16,7 @@ from rag_pipeline.model import Failure
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import kinds_progress
+from rag_pipeline.remote.at_once import Outcome, Places, at_once
 from rag_pipeline.settings import Settings
 
 
@@ -32,6 +33,9 @@ class Readable(Protocol):
 
     def newest(self) -> datetime | None:
         """When the newest change happened that was read; None: there is none."""
+
+
+R = TypeVar("R", bound=Readable)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,10 +61,24 @@ def read_and_note(source: Readable, *, connection: Connection, now: datetime) ->
     try:
         remark = source.read()
     except RagPipelineError as error:
-        note_unreadable(connection, source.key, reason=redact(str(error)).text, now=now)
+        _note_unreadable(source, error, connection=connection, now=now)
         raise
     _note(source, connection=connection, at=now)
     return remark
+
+
+def read_at_once(
+    sources: Sequence[R], *, places: Places | None, connection: Connection, now: datetime
+) -> list[Outcome[R, str]]:
+    """`read_and_note` of several, as many at once as there are places; what there is to say of each, or its error."""
+    # One connection serves one thread: what they showed is noted when all are read.
+    outcomes = at_once(sources, lambda source: source.read(), places=places)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            _note_unreadable(outcome.thing, outcome.error, connection=connection, now=now)
+        else:
+            _note(outcome.thing, connection=connection, at=now)
+    return outcomes
 
 
 def note_readings(
@@ -90,6 +108,10 @@ def note_readings(
         elif since is not None and _note(source, connection=connection, at=since):
             read[source.key] = since
     return read
+
+
+def _note_unreadable(source: Readable, error: RagPipelineError, *, connection: Connection, now: datetime) -> None:
+    note_unreadable(connection, source.key, reason=redact(str(error)).text, now=now)
 
 
 def _note(source: Readable, *, connection: Connection, at: datetime) -> bool:

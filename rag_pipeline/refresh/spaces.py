@@ -121,8 +121,11 @@ def serving_space(connection: Connection, models: Models) -> EmbeddingSpace | No
     return known_space(connection, embedder)
 
 
-def made_space(connection: Connection, models: Models) -> EmbeddingSpace:
-    """The space of the configured model, made if there is none; a model of unknown length is asked once."""
+def made_space(connection: Connection, models: Models, *, partitions: int = 1) -> EmbeddingSpace:
+    """The space of the configured model, made if there is none; a model of unknown length is asked once.
+
+    `partitions` of a new one; one that is there keeps its own.
+    """
     config = config_of(models.settings)
     embedder = models.configured()
     try:
@@ -134,7 +137,7 @@ def made_space(connection: Connection, models: Models) -> EmbeddingSpace:
         dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
         return create_space(
             connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-            dimensions=dimensions, config=config,
+            dimensions=dimensions, config=config, partitions=partitions,
         )  # fmt: skip
     finally:
         embedder.close()

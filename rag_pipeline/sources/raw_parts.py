@@ -41,6 +41,22 @@ class PartsReport:
         """Rows written, by source type."""
         return Counter({kind: by_day.total() for kind, by_day in self.rows_by_day.items()})
 
+    def add(self, other: PartsReport) -> None:
+        """Count what somebody else did beside this, too."""
+        self.fresh_parts += other.fresh_parts
+        self.written_parts += other.written_parts
+        self.removed_parts += other.removed_parts
+        self.bytes += other.bytes
+        self.items += other.items
+        self.tombstones += other.tombstones
+        self.failures += other.failures
+        for kind, by_day in other.rows_by_day.items():
+            self.rows_by_day[kind] += by_day
+        for kind, items in other.preview.items():
+            self.preview[kind] = [*self.preview[kind], *items][:_SHOWN]
+        for kind, found in other.fingerprints.items():
+            self.fingerprints[kind] |= found
+
     def note(self, key: str, item: SourceItem) -> None:
         """Count an item that was written."""
         (self.tombstones if item.deleted else self.items)[key] += 1

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from rag_pipeline.chunking import chunk_document, count_words
+from rag_pipeline.chunking.packing import gap_priorities
+from rag_pipeline.chunking.splitting import Atom
 from rag_pipeline.model import Document
 from rag_pipeline.settings import Chunking
 
@@ -92,6 +94,34 @@ def test_a_section_taken_out_changes_few_chunks(make_document: MakeDocument, see
     text = guide(random.Random(seed), sections=60)
     starts = [match.start() for match in re.finditer(r"^##", text, re.MULTILINE)]
     assert changed(make_document(text), text[: starts[20]] + text[starts[21] :]) <= 3
+
+
+STATEMENTS = """\
+import os
+from pathlib import Path
+LIMIT = 20
+names = ["ada", "bob"]
+table = {"one": 1, "two": 2}
+def find(path, *, least=3):
+    return [line for line in open(path) if len(line) > least]
+with Path(names[0]).open() as file:
+    print(file.read(), end="")
+assert find(os.devnull) == []
+"""
+
+
+def test_between_lines_of_code_built_differently_no_word_decides() -> None:
+    def order(text: str) -> list[int]:
+        starts = [0, *(match.end() for match in re.finditer(r"\n(?=\S)", text))]
+        atoms = [Atom(start, start + 1, 0, 1, 0, False) for start in starts]
+        priorities = gap_priorities(text, atoms, is_code=True)
+        assert len(set(priorities)) == len(atoms)
+        return sorted(range(len(atoms)), key=priorities.__getitem__)
+
+    before = order(STATEMENTS)
+    for word in re.finditer(r"[A-Za-z_]{3,}", STATEMENTS):
+        for new in ("x", "another", "a_much_longer_name"):
+            assert order(STATEMENTS[: word.start()] + new + STATEMENTS[word.end() :]) == before
 
 
 def test_a_long_text_without_structure_is_local_too(make_document: MakeDocument) -> None:

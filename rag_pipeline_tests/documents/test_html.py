@@ -96,3 +96,32 @@ def test_the_extractor_is_loaded_when_it_is_needed() -> None:
 )
 def test_hostile_pages_take_linear_time(piece: str) -> None:
     assert_quick(extract_html, piece * (100_000 // len(piece)) + "text")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>Seen</p><another>if (a < b) { show('<p>no</p>') }</script><p>too</p>",
+        "<p>Seen</p><scirpt type=module>\nrun('</p>')\n</script>\n<p>too</p>",
+        "<style>p {}</style><p>Seen</p><stile>p { color: red }</style><script>1</script><p>too</p>",
+    ],
+)
+def test_code_whose_opening_tag_is_broken_is_not_shown(page: str) -> None:
+    assert extract_html(page).text.split() == ["Seen", "too"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<mine>Seen</mine> too</script>",
+        "<p>Seen</p></script><p>too</p>",
+        "<script>'<another>'</script><p>Seen</p><p>too</p></style>",
+        "<another>Seen <p>too",
+    ],
+)
+def test_only_what_such_a_tag_would_hide_is_hidden(page: str) -> None:
+    assert extract_html(page).text.split() == ["Seen", "too"]
+
+
+def test_many_broken_scripts_take_linear_time() -> None:
+    assert "Seen" in extract_html("<another>x</script>" * 20_000 + "<p>Seen").text

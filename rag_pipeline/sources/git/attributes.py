@@ -7,7 +7,7 @@ Git itself is asked, through an index made beside the mirror's own that holds th
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from rag_pipeline.sources.git.mirror import Mirror
 NAME = ".gitattributes"
 _NAMES = ("linguist-generated", "linguist-vendored")
 _REGULAR = ("100644", "100755", "100664")
+_ASKED = 256
+"""Names on one command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +50,32 @@ class Entry:
     blob: str
 
 
-def read_attributes(mirror: Mirror, commit: str, *, blobs: BlobReader) -> Attributes:
-    """The attributes of every indexable path of a commit; cheap when no `.gitattributes` names linguist."""
-    tree = read_tree(mirror, commit)
-    return _evaluate(mirror, _rules(tree, blobs), (path for path in tree if kind_of(path)))
+class AttributesAt:
+    """The attributes at one commit, asked for some paths at a time: neither cost nor memory grow with the tree."""
+
+    def __init__(self, mirror: Mirror, commit: str, *, blobs: BlobReader) -> None:
+        self._mirror = mirror
+        self._commit = commit
+        self._blobs = blobs
+        self._looked_in: set[str] = set()
+        self._files: dict[str, Entry] = {}
+        self._matter = False
+
+    def of(self, paths: Sequence[str]) -> Attributes:
+        """What is said of these paths; cheap as long as no `.gitattributes` above them names linguist."""
+        self._look({f"{folder}{NAME}" for path in paths for folder in _folders(path)} - self._looked_in)
+        return _evaluate(self._mirror, self._files if self._matter else {}, paths)
+
+    def _look(self, names: set[str]) -> None:
+        """Find these files; a path that is not there is said nothing of."""
+        asked = sorted(names)
+        for start in range(0, len(asked), _ASKED):
+            some = asked[start : start + _ASKED]
+            found = _entries(self._mirror.run("ls-tree", "-z", self._commit, "--", *some))
+            files = {path: entry for path, entry in found if entry.mode in _REGULAR}
+            self._files |= files
+            self._matter = self._matter or _name_linguist(files.values(), self._blobs)
+        self._looked_in |= names
 
 
 def attribute_flips(mirror: Mirror, before: str, after: str, *, blobs: BlobReader) -> dict[str, Entry]:
@@ -68,19 +92,34 @@ def attribute_flips(mirror: Mirror, before: str, after: str, *, blobs: BlobReade
 
 def read_tree(mirror: Mirror, commit: str) -> dict[str, Entry]:
     """Every path of a commit."""
-    tree = {}
-    for entry in nul_fields(mirror.run("ls-tree", "-r", "-z", commit)):
+    return dict(_entries(mirror.run("ls-tree", "-r", "-z", commit)))
+
+
+def _entries(listed: bytes) -> Iterator[tuple[str, Entry]]:
+    for entry in nul_fields(listed):
         meta, _, path = entry.partition("\t")
         mode, _, blob = meta.split(" ")
-        tree[path] = Entry(mode=mode, blob=blob)
-    return tree
+        yield path, Entry(mode=mode, blob=blob)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Every folder above a path, the top one included, each with its slash."""
+    yield ""
+    at = path.find("/")
+    while at >= 0:
+        yield path[: at + 1]
+        at = path.find("/", at + 1)
 
 
 def _rules(tree: Mapping[str, Entry], blobs: BlobReader) -> dict[str, Entry]:
     """The `.gitattributes` files of a tree; none when none of them names linguist."""
     rules = {p: entry for p, entry in tree.items() if p.rpartition("/")[2] == NAME and entry.mode in _REGULAR}
-    contents = list(blobs.contents([entry.blob for entry in rules.values()]))
-    return rules if any(b"linguist-" in content for content in contents) else {}
+    return rules if _name_linguist(rules.values(), blobs) else {}
+
+
+def _name_linguist(files: Iterable[Entry], blobs: BlobReader) -> bool:
+    contents = list(blobs.contents([entry.blob for entry in files]))
+    return any(b"linguist-" in content for content in contents)
 
 
 def _evaluate(mirror: Mirror, rules: Mapping[str, Entry], paths: Iterable[str]) -> Attributes:

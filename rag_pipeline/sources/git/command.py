@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rag_pipeline.errors import ConfigError, PermanentError
+from rag_pipeline.remote.at_once import ended_by
 
 GIT = (
     "git", "-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8",
@@ -43,11 +44,19 @@ def git_environment(*, now: datetime | None = None) -> dict[str, str]:
 def run_git(
     *args: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git to its end, whatever its exit status."""
+    """Run git to its end, whatever its exit status; it ends early with the work that it is for."""
+    pipe = subprocess.PIPE
     with _installed():
-        return subprocess.run(
-            [*GIT, *args], input=stdin or b"", capture_output=True, env=dict(env or git_environment()), check=False
+        process = subprocess.Popen(
+            [*GIT, *args], stdin=pipe, stdout=pipe, stderr=pipe, env=dict(env or git_environment())
         )
+    with process, ended_by(process.terminate):
+        try:
+            stdout, stderr = process.communicate(stdin or b"")
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def open_git(git_dir: Path, *args: str) -> subprocess.Popen[bytes]:

@@ -18,9 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from rag_pipeline.errors import TransientError
+from rag_pipeline.remote.at_once import locked
 from rag_pipeline.settings import Repository
 from rag_pipeline.sources.git import remote
 from rag_pipeline.sources.git.blobs import BlobReader
@@ -137,7 +138,7 @@ class Mirror:
     def _locked(self) -> Iterator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT_S):
+            with locked(Path(f"{self.path}.lock"), timeout_s=_LOCK_TIMEOUT_S):
                 yield
         except Timeout as error:
             raise TransientError(

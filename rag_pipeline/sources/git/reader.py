@@ -17,7 +17,7 @@ from pathspec import GitIgnoreSpec
 from rag_pipeline.model import Json, SourceItem
 from rag_pipeline.settings import GitLimits, Repository
 from rag_pipeline.sources.git import file_kinds, forge
-from rag_pipeline.sources.git.attributes import Attributes, read_attributes
+from rag_pipeline.sources.git.attributes import Attributes, AttributesAt
 from rag_pipeline.sources.git.blobs import BlobReader
 from rag_pipeline.sources.git.changes import Change, changes_in
 from rag_pipeline.sources.git.mirror import Mirror
@@ -104,7 +104,7 @@ class GitReader:
     def _eligible(self) -> _Eligibility:
         """Made for the first item: a window whose parts are all fresh reads no attribute and no blob."""
         if self._eligibility is None:
-            attributes = read_attributes(self._mirror, self._window.end, blobs=self._blobs)
+            attributes = AttributesAt(self._mirror, self._window.end, blobs=self._blobs)
             self._eligibility = _Eligibility(
                 repository=self._repository, limits=self._limits, attributes=attributes, report=self._report
             )
@@ -114,16 +114,21 @@ class GitReader:
 class _Eligibility:
     """Which changes become items, and why the others do not."""
 
-    def __init__(self, *, repository: Repository, limits: GitLimits, attributes: Attributes, report: GitReport) -> None:
+    def __init__(
+        self, *, repository: Repository, limits: GitLimits, attributes: AttributesAt, report: GitReport
+    ) -> None:
         self._include = GitIgnoreSpec.from_lines(repository.include) if repository.include else None
         self._exclude = GitIgnoreSpec.from_lines(repository.exclude)
         self._vendored = GitIgnoreSpec.from_lines(limits.extra_vendored)
         self._limits = limits
-        self._attributes = attributes
+        self._attributes_at = attributes
+        self._attributes = Attributes()
         self._report = report
 
     def split(self, changes: Sequence[Change], blobs: BlobReader) -> tuple[list[Change], dict[str, str]]:
-        """The changes whose content is wanted, and by path why the others are refused."""
+        """The changes whose content is wanted, and by path why the others are refused; the next look is at these."""
+        there = [change.path for change in changes if not change.gone and file_kinds.kind_of(change.path)]
+        self._attributes = self._attributes_at.of(there)
         refused: dict[str, str] = {}
         wanted = []
         for change in changes:

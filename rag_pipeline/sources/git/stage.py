@@ -11,13 +11,15 @@ from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure
-from rag_pipeline.progress import Advance, Progress
+from rag_pipeline.progress import Advance, Progress, Together
+from rag_pipeline.remote.at_once import at_once
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
 from rag_pipeline.sources.git.changes import Change
 from rag_pipeline.sources.git.file_kinds import FILE_KINDS_VERSION, kind_of
 from rag_pipeline.sources.git.mirror import mirror_of
 from rag_pipeline.sources.git.reader import GIT_SOURCE_VERSION, GitReader, GitReport
 from rag_pipeline.sources.git.timeline import Position, Window, read_timeline
+from rag_pipeline.sources.places import git_places, stoppable
 from rag_pipeline.sources.raw_parts import PartsReport, is_current, remove_stale, write_part
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
@@ -42,6 +44,12 @@ class RawReport(PartsReport):
 
     repositories: list[RepositoryReport] = field(default_factory=list)
 
+    def add(self, other: PartsReport) -> None:
+        """As `PartsReport.add`; with its repositories."""
+        PartsReport.add(self, other)
+        if isinstance(other, RawReport):
+            self.repositories += other.repositories
+
 
 def source_fingerprint(repository: Repository, limits: GitLimits) -> str:
     """Changes when the same commits could give other items."""
@@ -61,27 +69,38 @@ def is_first_fetch(settings: Settings) -> bool:
 
 
 def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:
-    """Fetch every configured repository and bring its raw parts of these days up to date.
+    """Fetch every configured repository and bring its raw parts of these days up to date, `pools.git` at once.
 
     A repository that cannot be read does not stop the others; it is in the report's failures.
 
     Raises:
         RagPipelineError: no repository could be read; the error is that of the first.
     """
+    together = Together(progress)
+    repositories = settings.git_repositories
+    reports = {
+        number: RawReport(repositories=[RepositoryReport(repository=repository)])
+        for number, repository in enumerate(repositories)
+    }
+
+    def read(number: int) -> None:
+        (found,) = reports[number].repositories
+        name = found.repository.name
+        tell = stoppable(together.of(name))
+        tell(f"{_SPOKEN}: fetching {name}", done=0, total=None, unit="repositories")
+        _read_repository(settings, lake, days, found=found, report=reports[number], now=now, progress=tell)
+
+    def told(done: int) -> None:
+        together(_SPOKEN, done=done, total=len(repositories), unit="repositories")
+
     report = RawReport()
     errors: list[RagPipelineError] = []
-    total = len(settings.git_repositories)
-    for done, repository in enumerate(settings.git_repositories, start=1):
-        found = RepositoryReport(repository=repository)
-        report.repositories.append(found)
-        try:
-            progress(f"{_SPOKEN}: fetching {repository.name}", done=0, total=None, unit="repositories")
-            _read_repository(settings, lake, days, found=found, report=report, now=now, progress=progress)
-        except RagPipelineError as error:
-            errors.append(error)
-            report.failures.append(_unreadable(repository, error, day=days.last, now=now))
-        progress(_SPOKEN, done=done, total=total, unit="repositories")
-    if errors and len(errors) == total:
+    for outcome in at_once(list(reports), read, places=git_places(settings), told=told):
+        report.add(reports[outcome.thing])
+        if outcome.error is not None:
+            errors.append(outcome.error)
+            report.failures.append(_unreadable(repositories[outcome.thing], outcome.error, day=days.last, now=now))
+    if errors and len(errors) == len(repositories):
         raise errors[0]
     return report
 

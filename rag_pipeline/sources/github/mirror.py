@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from rag_pipeline.errors import ResourceGone, SourceNotFound, TransientError
 from rag_pipeline.forgotten import Forgotten, read_marks
+from rag_pipeline.remote.at_once import locked
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Page
 from rag_pipeline.sources.github.refusal import refusal
@@ -91,7 +92,7 @@ class GitHubMirror:
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(self._alias.with_suffix(".lock"), timeout=_LOCK_TIMEOUT_S):
+            with locked(self._alias.with_suffix(".lock"), timeout_s=_LOCK_TIMEOUT_S):
                 yield
         except Timeout as error:
             raise TransientError(

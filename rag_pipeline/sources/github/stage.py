@@ -20,7 +20,8 @@ from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, Json, SourceItem
-from rag_pipeline.progress import Progress, silent
+from rag_pipeline.progress import Progress, Together, silent
+from rag_pipeline.remote.at_once import at_once, pause
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
@@ -28,6 +29,7 @@ from rag_pipeline.sources.github.listings import FetchReport
 from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.store import Settled, Store
 from rag_pipeline.sources.github.threads import Identity
+from rag_pipeline.sources.places import github_places, stoppable
 from rag_pipeline.sources.raw_parts import PartsReport, is_current, remove_stale, write_part
 
 GITHUB_SOURCE_VERSION = "1"
@@ -73,6 +75,12 @@ class GitHubReport(PartsReport):
 
     repositories: list[RepositoryReport] = field(default_factory=list)
 
+    def add(self, other: PartsReport) -> None:
+        """As `PartsReport.add`; with its repositories."""
+        PartsReport.add(self, other)
+        if isinstance(other, GitHubReport):
+            self.repositories += other.repositories
+
 
 def client_of(settings: Settings, repository: Repository, access: Access) -> GitHubClient:
     """A client with the repository's address and token; see `make_client` for what it raises.
@@ -116,27 +124,42 @@ def read_github(
 ) -> GitHubReport:
     """Ask GitHub what changed (unless that was just done) and bring the raw parts of these days up to date.
 
+    `pools.github` repositories at once.
+
     A repository that cannot be read does not stop the others; it is in the report's failures. A reading that was cut
     short, as by an exhausted quota, keeps what it has, and is in the failures too.
 
     Raises:
         RagPipelineError: no repository could be read; the error is that of the first.
     """
+    together = Together(progress)
+    # Waits for the quota may be long: they end with the work.
+    access = dataclasses.replace(access, sleep=pause) if access.sleep is time.sleep else access
+    repositories = settings.github_repositories
+    reports = {
+        number: GitHubReport(repositories=[RepositoryReport(repository=repository)])
+        for number, repository in enumerate(repositories)
+    }
+
+    def read(number: int) -> None:
+        (found,) = reports[number].repositories
+        tell = stoppable(together.of(found.repository.name))
+        if ask:
+            fetch_repository(settings, found.repository, dataclasses.replace(access, progress=tell))
+            found.asked = True
+        write_days(settings, lake, found.repository, days, report=reports[number], found=found, now=access.clock())
+
+    def told(done: int) -> None:
+        together("raw_github", done=done, total=len(repositories), unit="repositories")
+
     report = GitHubReport()
     errors: list[RagPipelineError] = []
-    repositories = settings.github_repositories
-    for done, repository in enumerate(repositories, start=1):
-        found = RepositoryReport(repository=repository)
-        report.repositories.append(found)
-        try:
-            if ask:
-                fetch_repository(settings, repository, dataclasses.replace(access, progress=progress))
-                found.asked = True
-            write_days(settings, lake, repository, days, report=report, found=found, now=access.clock())
-        except RagPipelineError as error:
-            errors.append(error)
-            report.failures.append(_failure(repository, repository.name, str(error), days, access))
-        progress("raw_github", done=done, total=len(repositories), unit="repositories")
+    for outcome in at_once(list(reports), read, places=github_places(settings), told=told):
+        report.add(reports[outcome.thing])
+        if outcome.error is not None:
+            errors.append(outcome.error)
+            repository = repositories[outcome.thing]
+            report.failures.append(_failure(repository, repository.name, str(outcome.error), days, access))
     if errors and len(errors) == len(repositories):
         raise errors[0]
     return report

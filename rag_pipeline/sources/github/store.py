@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from rag_pipeline.errors import PermanentError, TransientError
+from rag_pipeline.sources.github.network_folders import is_on_network
 from rag_pipeline.sources.github.resources import Body, Resource, precise
 
 _FORMAT = "2"
@@ -76,7 +77,8 @@ class Store:
         self.refused = refused
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-        self._share()
+        # Where several machines may have it open, readers wait while a page is being written.
+        self._share("TRUNCATE" if is_on_network(path.parent.resolve()) else "WAL")
         # A power cut may lose the last pages read, which are then read again; it cannot damage the file.
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(_SCHEMA)
@@ -96,11 +98,11 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    def _share(self) -> None:
-        """Let readers read while somebody writes. That wants a new file for itself, for which SQLite does not wait."""
+    def _share(self, journal: str) -> None:
+        """With WAL, readers read while somebody writes. A new file it wants for itself, and SQLite does not wait."""
         for _ in range(_MOST_TRIES):
             try:
-                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute(f"PRAGMA journal_mode = {journal}")
                 return
             except sqlite3.OperationalError:
                 time.sleep(0.05)

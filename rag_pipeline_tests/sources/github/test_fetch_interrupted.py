@@ -16,6 +16,8 @@ from rag_pipeline_tests.sources.github.mirrors import Mirrored, cold_load
 
 BREAKS: list[Kind] = ["status", "html", "truncated", "cut", "close"]
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.fixture
 def large(forge: Forge, app: Repository, mirrored: Mirrored) -> Mirrored:
