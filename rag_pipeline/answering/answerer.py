@@ -18,6 +18,7 @@ from rag_pipeline.answering.reply import Reply
 from rag_pipeline.answering.rewriting import rewritten
 from rag_pipeline.answering.support import Checked, checked
 from rag_pipeline.embedding.tokens import TokenCounter, encoding_counter
+from rag_pipeline.index.changes import IndexState
 from rag_pipeline.model import Answer, CitedSource, SearchHit
 from rag_pipeline.retrieval.context import Context, assemble
 from rag_pipeline.retrieval.query import SearchQuery
@@ -52,6 +53,8 @@ class Looked:
     hits: Sequence[SearchHit]
     degraded: str
     """What the search had to do without."""
+    state: IndexState | None = None
+    """As the search said it; see `Found.state`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,7 @@ class Answerer:
         found = self._search(replace(query, text=work.asked))
         work.hits = found.hits
         work.problems += [found.degraded] if found.degraded else []
-        yield Looked(asked=work.asked, hits=found.hits, degraded=found.degraded)
+        yield Looked(asked=work.asked, hits=found.hits, degraded=found.degraded, state=found.state)
         # What the conversation adds helps to find, and may say nothing about what answers.
         work.evidence = max(confidence.evidence(text, found.hits) for text in {query.text, work.asked})
         yield from self._answered(work, turns)

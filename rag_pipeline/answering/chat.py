@@ -146,7 +146,7 @@ async def _whole(wire: Wire, response: Response, *, max_tokens: int) -> Piece:
     body = b"".join([chunk async for chunk in _chunks(wire, response)])
     try:
         text = without_thoughts(wire.whole(json.loads(body), reading))
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         said = wire.said(body.decode("utf-8", "replace"))
         raise PermanentError(
             f"{wire.url} sent something else than a chat answer: {said}: check answering.base_url"
@@ -181,7 +181,7 @@ async def _streamed(
 def _part(wire: Wire, event: Event, reading: Reading) -> str:
     try:
         return wire.part(event, reading)
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         said = wire.said(event.data)
         raise PermanentError(f"{wire.url} sent an event that makes no sense: {said}") from None
 

@@ -14,7 +14,7 @@ from rag_pipeline.answering.models import make_language_model
 from rag_pipeline.embedded import database_url
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.errors import DatabaseUnavailable
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.replica import open_databases
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
@@ -50,16 +50,23 @@ def services_of(
     """
     with ExitStack() as closing:
         serving = settings.serving
-        pool = Pool(database_url(settings), size=serving.max_concurrent + _SPARE, statement_s=serving.request_timeout_s)
-        closing.callback(pool.close)
         metrics = Metrics()
+        databases = closing.enter_context(
+            open_databases(
+                database_url(settings), settings.replica_url, size=serving.max_concurrent + _SPARE,
+                statement_s=serving.request_timeout_s, fell_back=metrics.fell_back,
+            )
+        )  # fmt: skip
+        pool = databases.primary
         log = make_query_log(settings, pool.connection, metrics)
         closing.callback(log.close)
-        quotas = Quotas(pool, most=serving.requests_per_month)
+        quotas = Quotas(pool, lookup=databases.keys, most=serving.requests_per_month)
         closing.callback(_flush, quotas)
         questions = closing.enter_context(
-            questions_of(settings, environ, pool=pool, metrics=metrics, make=make, make_model=make_model)
-        )
+            questions_of(
+                settings, environ, databases=databases, metrics=metrics, clock=clock, make=make, make_model=make_model
+            )
+        )  # fmt: skip
         # Before what they work with is closed, the workers end.
         workers = Workers(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
@@ -73,8 +80,9 @@ def services_of(
         closing.callback(spare.close)
         yield Services(
             settings=settings, environ=environ, clock=clock, workers=workers, spare=spare, pool=pool, quotas=quotas,
-            gate=Gate(settings, is_local=is_local, pool=pool, quotas=quotas, clock=clock),
-            conditions=Conditions(settings, pool=pool, spare=spare, clock=clock),
+            reads=databases.reads,
+            gate=Gate(settings, is_local=is_local, pool=databases.keys, quotas=quotas, clock=clock),
+            conditions=Conditions(settings, databases=databases, spare=spare, clock=clock),
             search=questions.search, asking=questions.asking, writers=questions.writers, embedders=questions.embedders,
             caches=questions.caches, inbox=inbox, log=log, metrics=metrics,
             documents=ReceivedDocuments(inbox, clock=clock, max_drop_bytes=settings.drops.max_drop_bytes),

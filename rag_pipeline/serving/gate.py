@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from rag_pipeline.index.api_keys import key_of, looks_like_key
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.pool import Connections
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.errors import refusal
 from rag_pipeline.serving.quotas import Quotas, until_next_month
@@ -35,7 +35,7 @@ class Gate:
     """Tells callers apart and counts what they ask; may be used from several threads."""
 
     def __init__(
-        self, settings: Settings, *, is_local: bool, pool: Pool, quotas: Quotas, clock: Callable[[], datetime]
+        self, settings: Settings, *, is_local: bool, pool: Connections, quotas: Quotas, clock: Callable[[], datetime]
     ) -> None:
         self._settings = settings
         self._anonymous = is_local and settings.serving.anonymous == "loopback"

@@ -65,7 +65,7 @@ def serve_mcp(
         DatabaseUnavailable: the embedded server does not start.
     """
     with services_of(settings, environ, is_local=is_loopback(host)) as services:
-        knowledge = Knowledge(settings, environ=environ, connect=services.pool.connection)
+        knowledge = Knowledge(settings, environ=environ, connect=services.reads.connection)
         with closing(knowledge):
             app = mcp_app(knowledge, settings.serving, admit=services.gate.admit, host=host, scopes=scopes)
             uvicorn.Server(server_config(app, host=host, port=port, log_config=None)).run()

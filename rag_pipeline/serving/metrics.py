@@ -5,6 +5,7 @@ Labels are of few values: routes as templates, stages, codes. Each service has a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 
 from rag_pipeline.index.query_log import Entrance
+from rag_pipeline.index.replica import Lag
 from rag_pipeline.model import Answer
 from rag_pipeline.retrieval import observer
 from rag_pipeline.serving.errors import code_of
@@ -64,6 +66,13 @@ class Metrics:
             "rag_index_lag_seconds", "How far the index is behind its sources, the worst of a kind.", ["source"],
             registry=own,
         )  # fmt: skip
+        self._replica_lag = Gauge(
+            "rag_replica_lag_seconds", "How far the replica is behind the primary; NaN: nobody knows.", registry=own
+        )
+        self._replica_lag.set(math.nan)
+        self._fallbacks = Counter(
+            "rag_replica_fallbacks", "Reads of the primary, because the replica did not answer.", registry=own
+        )
         self._database = Gauge("rag_database_up", "Whether the database answered the last look at it.", registry=own)
 
     def request(self, *, route: str, method: str, status: int, seconds: float) -> None:
@@ -127,6 +136,14 @@ class Metrics:
             self._lag.clear()
             for source, seconds in lag_s.items():
                 self._lag.labels(source=source).set(seconds)
+
+    def replica(self, lag: Lag | None) -> None:
+        """How far the replica is behind; None: it does not answer."""
+        self._replica_lag.set(math.nan if lag is None or lag.lag_s is None else lag.lag_s)
+
+    def fell_back(self) -> None:
+        """The primary was read, because the replica did not answer."""
+        self._fallbacks.inc()
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """All figures and their content type, in the format that whoever asks takes."""

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
-from rag_pipeline.answering.answerer import Answerer
 from rag_pipeline.answering.language_model import LanguageModel
+from rag_pipeline.answering.opening import open_answerer
 from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders, QuestionVectors
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.replica import Databases
 from rag_pipeline.retrieval.rerank import make_reranker
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
@@ -20,7 +21,6 @@ from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.searching import Searching
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
-from rag_pipeline.settings.prices import cost_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,9 @@ def questions_of(
     settings: Settings,
     environ: Mapping[str, str],
     *,
-    pool: Pool,
+    databases: Databases,
     metrics: Metrics,
+    clock: Callable[[], datetime],
     make: Callable[..., Embedder],
     make_model: Callable[..., LanguageModel | None],
 ) -> Iterator[Questions]:
@@ -69,23 +70,21 @@ def questions_of(
         )  # fmt: skip
         closing.callback(embedders.close)
         search = Searching(
-            settings, pool=pool, embedders=embedders, reranker=reranker, caches=caches, observer=metrics,
+            settings, reads=databases.reads, embedders=embedders, reranker=reranker, caches=caches, observer=metrics,
             waited=lambda seconds: metrics.took("database", seconds),
         )  # fmt: skip
         writers = Workers(
             max_concurrent=serving.max_concurrent, max_waiting=serving.max_waiting, timeout_s=serving.request_timeout_s
         )
         closing.callback(writers.close)
-        model = make_model(settings.answering, environ=environ)
-        if model is not None:
-            # Before the writers end: whoever still waits for it is let go.
-            closing.callback(model.close)
-        answerer = Answerer(
-            search=search, model=MeasuredModel(model, metrics) if model is not None else None,
-            settings=settings.answering,
-            prices=lambda name, read, written: cost_of(name, read, written, prices=settings.prices),
+        # Its model ends before the writers do: whoever still waits for it is let go.
+        answerer = closing.enter_context(
+            open_answerer(
+                settings, search=search, environ=environ, make_model=make_model,
+                watched=lambda model: MeasuredModel(model, metrics),
+            )
         )  # fmt: skip
-        yield Questions(
-            search=search, asking=Asking(settings, pool=pool, answerer=answerer, caches=caches), writers=writers,
-            embedders=embedders, caches=caches,
-        )  # fmt: skip
+        asking = Asking(
+            settings, reads=databases.reads, pool=databases.primary, answerer=answerer, caches=caches, clock=clock
+        )
+        yield Questions(search=search, asking=asking, writers=writers, embedders=embedders, caches=caches)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.pool import Connections
 from rag_pipeline.index.quota import add_requests, requests_served
 
 FLUSH_EVERY_S: Final = 5.0
@@ -26,10 +26,14 @@ class _Account:
 
 
 class Quotas:
-    """Counts requests; may be used from several threads. `most`: of one tenant in a month (UTC), None: any number."""
+    """Counts requests; may be used from several threads. `most`: of one tenant in a month (UTC), None: any number.
 
-    def __init__(self, pool: Pool, *, most: int | None) -> None:
+    They are written to `pool`, and looked up in `lookup`, by default the same.
+    """
+
+    def __init__(self, pool: Connections, *, most: int | None, lookup: Connections | None = None) -> None:
         self._pool = pool
+        self._lookup = lookup or pool
         self._most = most
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -50,7 +54,7 @@ class Quotas:
         account = _Account(tenant, now.date().replace(day=1))
         served = self._written.get(account)
         if self._most is not None and served is None:
-            with self._pool.connection() as connection:
+            with self._lookup.connection() as connection:
                 served = requests_served(connection, tenant=account.tenant, month=account.month)
         with self._lock:
             if self._most is not None and served is not None:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from rag_pipeline.model import Answer, AnswerStatus, CitedSource, Markup, SearchHit
 from rag_pipeline.retrieval.context import LEAST_BUDGET_TOKENS, Reason
+from rag_pipeline.retrieval.known_sources import KnownSource
 from rag_pipeline.retrieval.query import MAX_K, Legs, SearchQuery
 from rag_pipeline.serving.fields import Name, Question, Storable, Strict
 from rag_pipeline.serving.highlights import highlights, wanted_terms
@@ -204,8 +205,8 @@ class SourceBody(BaseModel):
     source_type: str
     documents: int
     chunks: int
-    newest_change: datetime
-    newest_indexed: datetime
+    newest_change: datetime = Field(description="When its source last changed any of it.")
+    newest_indexed: datetime = Field(description="When the index last took a change in.")
 
 
 class SourcesBody(BaseModel):
@@ -313,8 +314,21 @@ def hit_body(hit: SearchHit, *, question: str) -> HitBody:
         repository=hit.repository, source_type=hit.source_type, source_id=hit.source_id, language=hit.language,
         heading_path=list(hit.heading_path), start_line=hit.start_line, end_line=hit.end_line,
         document_id=hit.document_id, chunk_id=hit.chunk_id, updated_at=hit.source_updated_at, tokens=hit.tokens,
-        legs=[LegBody(leg=leg.leg, rank=leg.rank, score=leg.score) for leg in hit.legs],
-        matched_terms=list(hit.matched_terms), highlights=highlights(hit.text, wanted_terms(question)),
+        legs=leg_bodies(hit), matched_terms=list(hit.matched_terms),
+        highlights=highlights(hit.text, wanted_terms(question)),
+    )  # fmt: skip
+
+
+def leg_bodies(hit: SearchHit) -> list[LegBody]:
+    """Where each leg saw a hit."""
+    return [LegBody(leg=leg.leg, rank=leg.rank, score=leg.score) for leg in hit.legs]
+
+
+def source_body(source: KnownSource) -> SourceBody:
+    """What there is of one kind in one repository."""
+    return SourceBody(
+        repository=source.repository, source_type=source.source_type, documents=source.documents,
+        chunks=source.chunks, newest_change=source.newest_change, newest_indexed=source.newest_indexed,
     )  # fmt: skip
 
 

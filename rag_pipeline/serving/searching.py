@@ -10,24 +10,21 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
-
-import psycopg
 
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders
 from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.pool import Connections, connected_twice
 from rag_pipeline.retrieval.observer import NOBODY, Observer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import Reranker
 from rag_pipeline.retrieval.retriever import Found, Retriever
 from rag_pipeline.serving.caches import Caches, query_key
 from rag_pipeline.serving.degraded import told
-from rag_pipeline.settings import Settings, fingerprint
+from rag_pipeline.settings import Settings
+from rag_pipeline.settings.model import fingerprint_of
 
-R = TypeVar("R")
 _log = logging.getLogger(__name__)
 
 
@@ -35,21 +32,15 @@ class Searching:
     """Searches; may be used from several threads."""
 
     def __init__(
-        self, settings: Settings, *, pool: Pool, embedders: QuestionEmbedders, reranker: Reranker | None,
+        self, settings: Settings, *, reads: Connections, embedders: QuestionEmbedders, reranker: Reranker | None,
         caches: Caches, observer: Observer = NOBODY, waited: Callable[[float], object] = lambda seconds: None,
     ) -> None:  # fmt: skip
         """`waited` is told how long each search waited for its connection."""
         self._waited = waited
         self._observer = observer
         self._settings = settings
-        self._fingerprint = fingerprint(
-            {
-                "retrieval": settings.retrieval.model_dump(mode="json"),
-                "rerank": settings.rerank.model_dump(mode="json"),
-                "embedding": settings.embedding.model_dump(mode="json"),
-            }
-        )
-        self._pool = pool
+        self._fingerprint = fingerprint_of(settings, "retrieval", "rerank", "embedding")
+        self._reads = reads
         self._embedders = embedders
         self._reranker = reranker
         self._caches = caches
@@ -70,14 +61,14 @@ class Searching:
             self._waited(time.perf_counter() - started)
             return self._found(connection, query)
 
-        return connected_twice(self._pool, work)
+        return connected_twice(self._reads.connection, work)
 
     def _found(self, connection: Connection, query: SearchQuery) -> Found:
         key, state = query_key(query, settings=self._fingerprint), index_state(connection, query.tenant)
         known = self._caches.results.get(key, state)
         if known is not None:
             return known
-        found = self._searched(connection, query)
+        found = replace(self._searched(connection, query), state=state)
         if not found.degraded:
             self._caches.results.put(key, state, found)
         return found
@@ -101,15 +92,3 @@ class Searching:
             return found
         _log.warning("a search was degraded: %s", found.degraded)
         return replace(found, degraded=told(found.degraded))
-
-
-def connected_twice(pool: Pool, work: Callable[[Connection], R]) -> R:
-    """What `work` makes of a connection, and of another one where the first was lost on the way."""
-    try:
-        with pool.connection() as connection:
-            return work(connection)
-    except (psycopg.OperationalError, psycopg.InterfaceError):
-        if not connection.closed:
-            raise
-    with pool.connection() as connection:
-        return work(connection)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders
-from rag_pipeline.index.pool import Pool
+from rag_pipeline.index.pool import Connections, Pool
 from rag_pipeline.index.query_log import QueryLog
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
@@ -34,6 +34,9 @@ class Services:
     spare: Workers
     """For what must not wait behind searches: health, and what is written now and then."""
     pool: Pool
+    """Of the database that takes writes."""
+    reads: Connections
+    """Of whatever answers searches: a replica, where there is one and it answers."""
     gate: Gate
     quotas: Quotas
     conditions: Conditions

@@ -65,7 +65,7 @@ class Script:
 def app_with(service: Service, script: Script) -> FastAPI:
     """The same service, but that the script answers, and nothing is remembered of what was answered before."""
     services, caches = service.services, Caches(most=10, ttl_s=60.0, monotonic=time.monotonic)
-    asking = Asking(services.settings, pool=services.pool, answerer=script, caches=caches)
+    asking = Asking(services.settings, reads=services.reads, pool=services.pool, answerer=script, caches=caches)
     return make_app(replace(services, asking=asking, caches=caches))
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from rag_pipeline.answering.answerer import Looked, Wrote
 from rag_pipeline.errors import DatabaseUnavailable
+from rag_pipeline.index.database import connected
 from rag_pipeline.model import Answer, CitedSource, SearchHit
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.serving.routes import ask as ask_route
@@ -119,6 +120,23 @@ def test_the_same_question_is_answered_once_until_something_is_written(
         index(indexed, entry("new.md", "deploy by hand", at=9))
         client.post("/v1/ask", json=QUESTION)
         assert len(model.questions) == 5
+
+
+def test_what_an_answer_took_is_on_record_once(running: Service, hits: list[SearchHit], indexed: str):
+    def booked() -> list[tuple[object, ...]]:
+        with connected(indexed) as connection:
+            return connection.execute("SELECT tenant_id, purpose, tokens, cost_usd FROM rag.usage").fetchall()
+
+    with scripted(running, script(hits)) as client:
+        client.post("/v1/ask", json=QUESTION)
+        assert booked() == [("acme", "answer", 107, pytest.approx(0.002))]
+        client.post("/v1/ask", json=QUESTION, headers=EVENTS)
+        assert len(booked()) == 1, "the second one was remembered"
+        client.post("/v1/ask", json=QUESTION | {"k": 3}, headers=EVENTS)
+        assert len(booked()) == 2
+    with scripted(running, script(hits, model="", input_tokens=0, output_tokens=0, cost_usd=0.0)) as client:
+        client.post("/v1/ask", json=QUESTION)
+    assert len(booked()) == 2, "quotes take nothing"
 
 
 @pytest.mark.parametrize("where", ["answer", "search"])

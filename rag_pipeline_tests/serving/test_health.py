@@ -45,7 +45,7 @@ def test_what_runs_is_live_and_ready(running: Service, address: str) -> None:
     assert running.client.get("/health/live").json() == {"status": "ok", "live": True}
     answer = httpx.get(f"{address}/health", trust_env=False)
     assert (answer.status_code, answer.json()) == (200, {
-        "status": "ok", "live": True, "ready": True, "index": [], "problem": None,
+        "status": "ok", "live": True, "ready": True, "index": [], "problem": None, "replica": None,
     })  # fmt: skip
 
 

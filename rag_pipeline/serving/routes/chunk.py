@@ -13,6 +13,7 @@ from fastapi import APIRouter
 
 from rag_pipeline.chunking.stage import Rules
 from rag_pipeline.errors import ItemError, NothingIndexed, RagPipelineError
+from rag_pipeline.index.pool import connected_twice
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.model import Chunk, Document, Markup, document_id
@@ -21,7 +22,6 @@ from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.depends import Reader, ServicesOf
 from rag_pipeline.serving.errors import documented, refusal
 from rag_pipeline.serving.schemas import ChunkBody, ChunkOf, ChunksBody
-from rag_pipeline.serving.searching import connected_twice
 from rag_pipeline.serving.services import Services
 from rag_pipeline.sources.git.file_kinds import kind_of
 
@@ -86,7 +86,7 @@ def _document(body: ChunkBody, tenant: str, now: datetime) -> Document:
 
 def _embedded(services: Services, chunks: Sequence[Chunk]) -> tuple[str, list[list[float] | None]]:
     """The model's name, and each chunk's vector; None where the model refuses the text."""
-    space = connected_twice(services.pool, active_space)
+    space = connected_twice(services.reads.connection, active_space)
     if space is None:
         raise NothingIndexed("nothing is indexed yet, so no model was chosen: run `rag-pipeline up` first")
     vectors: list[list[float] | None] = [None] * len(chunks)

@@ -13,6 +13,7 @@ from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.refresh.freshness import Standing
 from rag_pipeline.serving.depends import ServicesOf, Shown
 from rag_pipeline.serving.errors import documented
+from rag_pipeline.serving.freshness import ReplicaCondition
 
 router = APIRouter(tags=["health"])
 
@@ -38,6 +39,19 @@ class SourceHealth(BaseModel):
     last_indexed: datetime | None
 
 
+class ReplicaHealth(BaseModel):
+    """Of a service that reads from a replica."""
+
+    answers: bool
+    """Otherwise the primary answers searches in its place."""
+    primary_answers: bool
+    """Otherwise searches go on, and what is to be written waits or is left out."""
+    lag_s: float | None
+    """So far it is behind the primary, at most; none: nobody knows, because one of them does not answer."""
+    replayed_until: datetime | None
+    """The last transaction that it has was committed then."""
+
+
 class Health(BaseModel):
     """Whether questions are answered."""
 
@@ -48,6 +62,8 @@ class Health(BaseModel):
     index: list[SourceHealth] | None = None
     """Of the caller's tenant; nothing without a key, unless none is needed."""
     problem: str | None = None
+    replica: ReplicaHealth | None = None
+    """None: reads and writes are of one database."""
 
 
 @router.get("/health/live", responses=documented(500, only=(400,)))
@@ -67,7 +83,9 @@ async def health(response: Response, services: ServicesOf, shown: Shown) -> Heal
     response.status_code = 200 if condition.is_ready else 503
     if not condition.is_ready:
         response.headers["Retry-After"] = "2"
-        return Health(status="unavailable", ready=False, problem=condition.problem)
+        return Health(
+            status="unavailable", ready=False, problem=condition.problem, replica=_replica(condition.replica)
+        )  # fmt: skip
     index = None
     try:
         look = partial(services.gate.who, shown)
@@ -78,7 +96,19 @@ async def health(response: Response, services: ServicesOf, shown: Shown) -> Heal
         index = [_entry(standing) for standing in condition.standings if standing.key.tenant == caller.tenant]
     is_well = not condition.problem and not condition.is_stale
     return Health(
-        status="ok" if is_well else "degraded", ready=True, index=index, problem=condition.problem or None
+        status="ok" if is_well else "degraded", ready=True, index=index, problem=condition.problem or None,
+        replica=_replica(condition.replica),
+    )  # fmt: skip
+
+
+def _replica(condition: ReplicaCondition | None) -> ReplicaHealth | None:
+    if condition is None:
+        return None
+    lag = condition.lag
+    return ReplicaHealth(
+        answers=condition.answers, primary_answers=condition.primary_answers,
+        lag_s=None if lag is None or lag.lag_s is None else round(lag.lag_s, 1),
+        replayed_until=lag.replayed_until if lag else None,
     )  # fmt: skip
 
 

@@ -29,16 +29,19 @@ async def figures(request: Request, services: ServicesOf) -> Response:
     """
     try:
         lag_s = await services.spare.run(lambda: _lags(services), timeout_s=_PATIENCE_S)
+        condition = await services.conditions.now() if services.settings.replica_url else None
     except Exception as error:
         # Whatever it is: the figures are wanted most of all when something is wrong.
         _log.info("how far the index is behind is not known: %s", error)
         services.metrics.fresh(None)
     else:
         services.metrics.fresh(lag_s)
+        if condition is not None and condition.replica is not None:
+            services.metrics.replica(condition.replica.lag)
     content, content_type = services.metrics.text(request.headers.get("accept", ""))
     return Response(content, headers={"Content-Type": content_type})
 
 
 def _lags(services: Services) -> dict[str, float]:
-    with services.pool.connection(patience_s=_PATIENCE_S / 2) as connection:
+    with services.reads.connection(patience_s=_PATIENCE_S / 2) as connection:
         return worst_lags(connection, now=services.clock())

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.pool import connected_twice
 from rag_pipeline.retrieval.known_sources import KnownSource, known_sources
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.serving.caches import sources_key
@@ -22,11 +23,10 @@ from rag_pipeline.serving.schemas import (
     MOST_SCOPES,
     SearchBody,
     SearchParameters,
-    SourceBody,
     SourcesBody,
     hit_body,
+    source_body,
 )
-from rag_pipeline.serving.searching import connected_twice
 from rag_pipeline.serving.services import Services
 
 router = APIRouter(tags=["search"], responses=documented())
@@ -72,7 +72,7 @@ async def sources(
     """Repositories and kinds of documents that you may search, with how much there is and how fresh it is."""
     scopes = caller.scoped(parameters.scope)
     found = await services.workers.run(lambda: _sources(services, caller.tenant, scopes))
-    return SourcesBody(sources=[_body(source) for source in found])
+    return SourcesBody(sources=[source_body(source) for source in found])
 
 
 def _sources(services: Services, tenant: str, scopes: Sequence[str]) -> Sequence[KnownSource]:
@@ -87,11 +87,4 @@ def _sources(services: Services, tenant: str, scopes: Sequence[str]) -> Sequence
             services.caches.sources.put(key, state, known)
         return known
 
-    return connected_twice(services.pool, work)
-
-
-def _body(source: KnownSource) -> SourceBody:
-    return SourceBody(
-        repository=source.repository, source_type=source.source_type, documents=source.documents,
-        chunks=source.chunks, newest_change=source.newest_change, newest_indexed=source.newest_indexed,
-    )  # fmt: skip
+    return connected_twice(services.reads.connection, work)
