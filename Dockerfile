@@ -7,8 +7,10 @@ RUN apt-get update \
     && git config --system --add safe.directory '*'
 
 WORKDIR /opt/rag-pipeline
-COPY requirements.lock ./
-RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirements.lock
+# requirements-celery.lock for workers over Redis, requirements-kubernetes.lock for runs as Kubernetes jobs.
+ARG REQUIREMENTS=requirements.lock
+COPY requirements.lock requirements-celery.lock requirements-kubernetes.lock ./
+RUN pip install --no-cache-dir --no-deps --require-hashes --requirement "$REQUIREMENTS"
 
 COPY pyproject.toml README.md dagster.yaml workspace.yaml ./
 COPY sql sql

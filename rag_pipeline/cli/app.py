@@ -32,8 +32,8 @@ from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
 from rag_pipeline.cli.session import settings_of_process as _settings
 from rag_pipeline.cli.spaces import spaces
-from rag_pipeline.errors import ConfigError, RagPipelineError
-from rag_pipeline.settings import Settings
+from rag_pipeline.cli.worker import worker
+from rag_pipeline.errors import ConfigError
 
 _INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
@@ -83,6 +83,7 @@ def up(
     search_port: SearchPort = 8080,
 ) -> None:
     """Start the database, index what is new, answer a sample question, and open the Dagster UI and the search page."""
+    from rag_pipeline.cli.ask import print_sample
     from rag_pipeline.cli.dagster_ui import require_free_port, serve_ui
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
@@ -105,7 +106,7 @@ def up(
         summary = run_days(settings, todo.ranges, select="", watch=watch, planned=todo)
     print_summary(summary)
     out.print()
-    _print_sample(settings)
+    print_sample(settings)
     if once:
         require_all_read(summary)
         err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
@@ -358,6 +359,7 @@ app.command(short_help="Show size, growth, freshness, quality and cost.")(report
 app.command(short_help="Show what was asked, worst first.")(queries)
 app.command("maintain", short_help="Put the index in order.")(maintain)
 app.command(short_help="Take something out for good.")(forget)
+app.command(short_help="Execute runs on this machine, beside other workers.")(worker)
 
 
 def main() -> None:
@@ -367,10 +369,13 @@ def main() -> None:
         sys.argv.remove("--debug")
     try:
         app()
-    except RagPipelineError as error:
-        if debug:
+    except Exception as error:
+        from rag_pipeline.cli.complaints import in_words
+
+        ours = None if debug else in_words(error)
+        if ours is None:
             raise
-        lines = str(error).splitlines() or [type(error).__name__]
+        lines = str(ours).splitlines() or [type(ours).__name__]
         err.print(f"error: {lines[0]}", markup=False)
         sys.exit(1)
     except SystemExit as ended:
@@ -383,14 +388,3 @@ def _absolute(repo: str) -> str:
     from rag_pipeline.settings import resolve_source
 
     return resolve_source(repo, Path.cwd())
-
-
-def _print_sample(settings: Settings) -> None:
-    from rag_pipeline.cli.ask import answered, print_answer
-    from rag_pipeline.retrieval.query import SearchQuery
-
-    tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
-    query = SearchQuery(text=settings.sample_question, tenant=tenant, k=settings.answering.k)
-    # It shows what an answer looks like, whatever the index holds about that.
-    shown = settings.model_copy(update={"answering": settings.answering.model_copy(update={"min_evidence": 0.0})})
-    print_answer(answered(shown, query))

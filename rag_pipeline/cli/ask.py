@@ -3,55 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 
 from rich.markup import escape
 
 from rag_pipeline.answering.answerer import Answerer, Question, Wrote
-from rag_pipeline.answering.models import make_language_model
+from rag_pipeline.answering.opening import book, open_answerer
 from rag_pipeline.cli.console import err, out, print_sources
 from rag_pipeline.embedded import database_url
-from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.usage import book_answer
+from rag_pipeline.errors import DatabaseUnavailable
+from rag_pipeline.index.database import connected
 from rag_pipeline.model import Answer
+from rag_pipeline.retrieval.opening import opened_for_reading
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import open_retriever
-from rag_pipeline.settings import Settings, cost_of
+from rag_pipeline.settings import Settings
 
 
 def answered(settings: Settings, query: SearchQuery, *, with_model: bool = True, is_shown: bool = False) -> Answer:
     """The answer; `is_shown`: written to the terminal as it comes, with its sources below."""
-    with connected(database_url(settings)) as connection, open_answerer(
-        settings, connection, with_model=with_model
-    ) as answerer:  # fmt: skip
+    with (
+        opened_for_reading(settings, primary=database_url) as connection,
+        open_retriever(connection, settings, environ=os.environ) as retriever,
+        open_answerer(settings, search=retriever.find, environ=os.environ, with_model=with_model) as answerer,
+    ):
         asked = Question(query=query)
         answer = _shown(answerer, asked) if is_shown else answerer.ask(asked)
-        book_answer(
-            connection, tenant=query.tenant, provider=settings.answering.provider, model=settings.answering.model,
-            tokens=answer.input_tokens + answer.output_tokens, cost_usd=answer.cost_usd, now=datetime.now(UTC),
-        )  # fmt: skip
+    if answer.input_tokens or answer.output_tokens:
+        _book(settings, answer, tenant=query.tenant)
     return answer
 
 
-@contextmanager
-def open_answerer(settings: Settings, connection: Connection, *, with_model: bool = True) -> Iterator[Answerer]:
-    """What answers questions over a connection as the settings say.
-
-    Raises:
-        ConfigError: the language model or the reranker cannot be made as it is configured.
-    """
-    with ExitStack() as closing:
-        model = make_language_model(settings.answering, environ=os.environ) if with_model else None
-        if model is not None:
-            closing.callback(model.close)
-        retriever = closing.enter_context(open_retriever(connection, settings, environ=os.environ))
-        yield Answerer(
-            search=retriever.find, model=model, settings=settings.answering,
-            prices=partial(cost_of, prices=settings.prices),
-        )  # fmt: skip
+def print_sample(settings: Settings) -> None:
+    """The sample question and its answer, for those who try it."""
+    tenant = next((repository.tenant for repository in settings.repositories), "") or settings.tenant
+    query = SearchQuery(text=settings.sample_question, tenant=tenant, k=settings.answering.k)
+    # It shows what an answer looks like, whatever the index holds about that.
+    shown = settings.model_copy(update={"answering": settings.answering.model_copy(update={"min_evidence": 0.0})})
+    print_answer(answered(shown, query))
 
 
 def print_answer(answer: Answer) -> None:
@@ -59,6 +48,15 @@ def print_answer(answer: Answer) -> None:
     out.print(f"[bold]{escape(answer.question)}[/bold]\n")
     out.print(escape(answer.text))
     _print_rest(answer)
+
+
+def _book(settings: Settings, answer: Answer, *, tenant: str) -> None:
+    """In the database itself: what was read may have been a replica."""
+    try:
+        with connected(database_url(settings)) as connection:
+            book(connection, answer, tenant=tenant, settings=settings.answering, now=datetime.now(UTC))
+    except DatabaseUnavailable as error:
+        err.print(f"warning: what the answer took is not on record: {error}", markup=False)
 
 
 def _shown(answerer: Answerer, question: Question) -> Answer:

@@ -28,6 +28,7 @@ def _of_the_environment(settings: Settings, environ: Mapping[str, str]) -> list[
         ("home", settings.home, "RAG_HOME"),
         ("lake", settings.lake_url, "RAG_LAKE"),
         ("database", database, "DATABASE_URL"),
+        ("replica", describe(settings.replica_url) if settings.replica_url else None, "RAG_REPLICA_URL"),
     ]
     return [
         Value(key=key, value=None if value is None else str(value), origin=name if environ.get(name) else "default")

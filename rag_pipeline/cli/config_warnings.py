@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -197,12 +198,12 @@ def _online(settings: Settings, environ: Mapping[str, str]) -> Iterable[Complain
     """The database that is named, and a model that is not on this machine."""
     from rag_pipeline.index.database import connected
 
-    if settings.database_url:
+    for name, url in (("DATABASE_URL", settings.database_url), ("RAG_REPLICA_URL", settings.replica_url)):
         try:
-            with connected(settings.database_url):
+            with connected(url) if url else nullcontext():
                 pass
         except RagPipelineError as error:
-            yield _doubt(("DATABASE_URL",), str(error))
+            yield _doubt((name,), str(error))
     if settings.embedding.provider != "local":
         yield from _embedder(settings, environ, ask=True)
     outside = Outside(base=settings.base, environ=environ)

@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-from rich.table import Table
 
-from rag_pipeline.model import Answer, SearchHit
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+    from rich.table import Table
+
+    from rag_pipeline.model import Answer, SearchHit
 
 # A pipe has no width; a table for it must not be folded to 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
@@ -34,6 +37,9 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if sys.stderr.isatty():
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bars
+
             self._bars = Bars(
                 TextColumn("{task.description:<16}"), BarColumn(bar_width=32), MofNCompleteColumn(),
                 TextColumn("{task.fields[unit]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=err,
@@ -66,6 +72,8 @@ class Watch:
 
 def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A table; numbers are aligned to the right."""
+    from rich.table import Table
+
     table = Table(
         title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )

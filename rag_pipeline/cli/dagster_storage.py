@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rag_pipeline.cli.processes import end_dead_runs
@@ -16,6 +17,7 @@ from rag_pipeline.settings.pools import Pools
 if TYPE_CHECKING:
     import dagster as dg
     from sqlalchemy import Connection
+    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 _DEFAULT_POOLS: Final = Pools()
 
@@ -23,6 +25,43 @@ _LOCK: Final = 0x7261675F64616773
 """Of PostgreSQL's advisory locks: two first starts at once take turns."""
 _MARK: Final = "rag_pipeline/storage"
 _COMPLETE: Final = "complete"
+_KEPT_S: Final = 5
+"""A connection that is older is replaced when it is next asked for, as after PostgreSQL was started again."""
+
+
+@contextlib.contextmanager
+def opened_instance() -> Iterator[dg.DagsterInstance]:
+    """Dagster's instance for this process; its storage keeps a connection open from one statement to the next.
+
+    Dagster (1.13) connects anew each time, about 480 times in a refresh with nothing new: half of its time. What it
+    offers its webserver against that serves here, without the time limit for a statement.
+    """
+    import dagster as dg
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
+
+    with dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(statement_timeout=0, pool_recycle=_KEPT_S, max_overflow=-1)
+        # On the class: Dagster does not show the pools that it makes.
+        event.listen(Pool, "checkout", _require_alive)
+        try:
+            yield instance
+        finally:
+            event.remove(Pool, "checkout", _require_alive)
+
+
+def _require_alive(kept: DBAPIConnection, _record: object, _proxy: object) -> None:
+    """Have the pool replace a connection whose server has gone and come back, before a statement is lost with it.
+
+    SQLAlchemy's own way for pools that were not made to look themselves ("Disconnect Handling - Pessimistic").
+    """
+    from sqlalchemy.exc import DisconnectionError
+
+    try:
+        with contextlib.closing(kept.cursor()) as cursor:
+            cursor.execute("SELECT 1")
+    except Exception as error:  # whatever the driver calls it
+        raise DisconnectionError from error
 
 
 def ready_storage(pools: Pools = _DEFAULT_POOLS) -> None:

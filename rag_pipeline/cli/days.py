@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.model import DayRange
-from rag_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_pipeline.settings import Settings
 
 
 def chosen_days(settings: Settings, *, from_: str, to: str, partition: str = "") -> DayRange | None:

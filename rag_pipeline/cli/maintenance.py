@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 from rag_pipeline.cli.console import Watch, out, rows_table
 from rag_pipeline.cli.session import AsJson, enter_dagster, print_json, settings_of_process
 from rag_pipeline.errors import RagPipelineError
-from rag_pipeline.progress import Progress
-from rag_pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from rag_pipeline.index.maintenance import MaintenanceReport
+    from rag_pipeline.progress import Progress
+    from rag_pipeline.settings import Settings
 
 
 def maintain(as_json: AsJson = False) -> None:
@@ -37,15 +37,14 @@ def run_maintenance(settings: Settings, *, watch: Progress) -> MaintenanceReport
     Raises:
         RagPipelineError: the run failed before it could say.
     """
-    import dagster as dg
-
+    from rag_pipeline.cli.dagster_storage import opened_instance
     from rag_pipeline.cli.processes import process_tags
     from rag_pipeline.cli.runs import reason_of
     from rag_pipeline.definitions import MAINTAIN_JOB, build_defs
     from rag_pipeline.defs.resources import Pipeline
 
     pipeline = Pipeline(settings=settings, watch=watch)
-    with dg.DagsterInstance.get() as instance:
+    with opened_instance() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(MAINTAIN_JOB).execute_in_process(
             instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},

@@ -8,12 +8,14 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_pipeline.cli.session import MAX_PORT, settings_of_process
-from rag_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_pipeline.settings import Settings
 
 
 def mcp(

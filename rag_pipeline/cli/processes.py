@@ -2,13 +2,17 @@
 
 Dagster's daemon looks after the runs that it has launched. A command's own run it cannot know to be dead: killed, it
 would stand as started, and hold its places in the pools, for ever. So each process holds a locked file whose name its
-runs carry as a tag; the lock ends with the process, however that ends.
+runs carry as a tag; the lock ends with the process, however that ends. The file stays: a process that lost the database
+could not say that its run had failed. The next command looks, and removes it.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
 PROCESS_TAG: Final = "rag/process"
+_SETTLED_S: Final = 60.0
 
 
 def process_tags() -> dict[str, str]:
@@ -30,13 +35,19 @@ def process_tags() -> dict[str, str]:
 def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     """End the runs of killed processes, and free every place in a pool that a run holds which has ended; their ids."""
     storage = instance.event_log_storage
+    dead = [file for file in _folder().glob("*.lock") if _is_dead(file.stem)]
     holders: set[str] = set()
     for pool in storage.get_concurrency_keys():
         info = storage.get_concurrency_info(pool)
         holders |= {slot.run_id for slot in info.claimed_slots} | {step.run_id for step in info.pending_steps}
-    ended = [run_id for run_id in sorted(holders | _dead_runs(instance)) if _end(instance, run_id)]
+    ended = [run_id for run_id in sorted(holders | _runs_of(instance, dead)) if _end(instance, run_id)]
     for run_id in ended:
         storage.free_concurrency_slots_for_run(run_id)
+    for file in dead:
+        # One that was made just now may not be locked yet; another command may have removed it.
+        with suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _SETTLED_S:
+                file.unlink()
     return ended
 
 
@@ -47,19 +58,18 @@ def _end(instance: dg.DagsterInstance, run_id: str) -> bool:
         return True
     if not _is_dead(run.tags.get(PROCESS_TAG, "")):
         return False
-    instance.report_run_failed(run, "its process was killed; what was done is kept, the next run goes on from there")
+    instance.report_run_failed(run, "its process has ended; what was done is kept, the next run goes on from there")
     return True
 
 
-def _dead_runs(instance: dg.DagsterInstance) -> set[str]:
-    """Runs that still count as started, of processes that are dead."""
+def _runs_of(instance: dg.DagsterInstance, dead: Sequence[Path]) -> set[str]:
+    """Runs that still count as started, of these processes."""
     import dagster as dg
 
     found: set[str] = set()
-    for file in _folder().glob("*.lock"):
-        if _is_dead(file.stem):
-            wanted = dg.RunsFilter(tags={PROCESS_TAG: file.stem}, statuses=[dg.DagsterRunStatus.STARTED])
-            found |= {run.run_id for run in instance.get_runs(filters=wanted)}
+    for file in dead:
+        wanted = dg.RunsFilter(tags={PROCESS_TAG: file.stem}, statuses=[dg.DagsterRunStatus.STARTED])
+        found |= {run.run_id for run in instance.get_runs(filters=wanted)}
     return found
 
 
@@ -83,13 +93,8 @@ def _own(storage: Path) -> str:
     lock = FileLock(folder / f"{name}.lock")
     lock.acquire()
     # Kept for as long as the process lives: collected, it would be released.
-    atexit.register(_leave, lock)
+    atexit.register(lock.release, force=True)
     return name
-
-
-def _leave(lock: FileLock) -> None:
-    lock.release(force=True)
-    Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def _folder() -> Path:

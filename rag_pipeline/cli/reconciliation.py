@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.dagster_storage import opened_instance
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.errors import SourceNotFound
@@ -21,15 +22,13 @@ def run_reconciliation(
     Raises:
         RagPipelineError: the run failed; the error is the one that made it fail.
     """
-    import dagster as dg
-
     from rag_pipeline.definitions import RECONCILE_JOB, build_defs
     from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
     from rag_pipeline.defs.resources import Pipeline
 
     pipeline = Pipeline(settings=settings, watch=watch)
     config = {"confirm_removals": confirm, "repositories": list(repositories)}
-    with dg.DagsterInstance.get() as instance:
+    with opened_instance() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(RECONCILE_JOB).execute_in_process(
             instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={

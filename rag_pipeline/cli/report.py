@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rag_pipeline.cli.console import err, out, rows_table
+from rag_pipeline.cli.dagster_storage import opened_instance
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.index.database import connected
 from rag_pipeline.lake.store import Lake
@@ -22,15 +23,13 @@ def make_report(settings: Settings, url: str, output: Path | None) -> tuple[Summ
     Raises:
         ConfigError: the output is a folder, or is not called like a page.
     """
-    import dagster as dg
-
     from rag_pipeline.defs.reuse import reuse_history
 
     path = output or settings.home / "reports" / PAGE_NAME
     if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output {path}: name a file that ends in .html; the picture is written beside it")
     now, days = datetime.now(UTC), settings.report.days
-    with dg.DagsterInstance.get() as instance, connected(url) as connection:
+    with opened_instance() as instance, connected(url) as connection:
         reuse = reuse_history(instance, since=now - timedelta(days=days))
         report = gather(connection, Lake(settings.lake_url), days=days, reuse=reuse, now=now)
     return summarise(report), write_report(path.parent, page=page(report), picture=picture(report), name=path.name)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from rag_pipeline.cli.console import out, rows_table
-from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli.dagster_storage import opened_instance, ready_storage
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, SourceNotFound
@@ -106,14 +106,12 @@ def run_days(
     """
     import time
 
-    import dagster as dg
-
     from rag_pipeline.definitions import REFRESH_JOB, build_defs
     from rag_pipeline.defs.resources import Pipeline
 
     summary = Summary()
     started = time.perf_counter()
-    with dg.DagsterInstance.get() as instance:
+    with opened_instance() as instance:
         for days in ranges:
             pipeline = Pipeline(
                 settings=settings, watch=watch, github_was_asked=planned is not None,

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rag_pipeline.cli.console import err, link_of, out
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError
-from rag_pipeline.index.database import connected
 from rag_pipeline.model import Json, LegResult, SearchHit
+from rag_pipeline.retrieval.opening import opened_for_reading
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import open_retriever
 from rag_pipeline.settings import Settings
@@ -24,7 +24,7 @@ _SHOWN_TERMS = 8
 def search_index(settings: Settings, query: SearchQuery) -> Sequence[SearchHit]:
     """The hits of the index; what could not be done is said on standard error."""
     with (
-        connected(database_url(settings)) as connection,
+        opened_for_reading(settings, primary=database_url) as connection,
         open_retriever(connection, settings, environ=os.environ) as retriever,
     ):
         found = retriever.find(query)

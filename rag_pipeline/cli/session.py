@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_pipeline.settings import Settings, load_settings
+if TYPE_CHECKING:
+    from rag_pipeline.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 MAX_PORT = 65_535
@@ -19,6 +20,8 @@ chosen: dict[str, Path | None] = {"file": None}
 
 def settings_of_process() -> Settings:
     """The settings that the command line and the environment ask for; raises as `load_settings`."""
+    from rag_pipeline.settings import load_settings  # not for `--help`
+
     return load_settings(config_file=chosen["file"])
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from rag_pipeline.cli.console import out, rows_table
+from rag_pipeline.cli.dagster_storage import opened_instance
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.cli.space_comparison import Comparison
@@ -58,6 +59,7 @@ def space_rows(connection: Connection) -> list[dict[str, Any]]:
             {
                 "space_id": space.space_id, "provider": space.provider, "model": space.model,
                 "dimensions": space.dimensions, "recipe": space.recipe, "status": space.status,
+                "partitions": space.partitions,
                 "vectors": now.vectors, "missing": now.missing, "graph": now.has_graph, "bytes": now.bytes,
                 "created_at": record.created_at, "activated_at": record.activated_at, "retired_at": record.retired_at,
             }
@@ -71,11 +73,12 @@ def print_spaces(rows: Sequence[dict[str, Any]]) -> None:
         out.print("no embedding space yet: `rag-pipeline up` makes the first one")
         return
     headers = (
-        "id", "provider", "model", "dimensions", "status", "vectors", "missing", "MB", "created", "activated",
+        "id", "provider", "model", "dimensions", "status", "partitions", "vectors", "missing", "MB", "created",
+        "activated",
     )  # fmt: skip
     lines = [
-        (row["space_id"], row["provider"], row["model"], row["dimensions"], row["status"], row["vectors"],
-         row["missing"], row["bytes"] / 1e6, f"{row['created_at']:%Y-%m-%d %H:%M}",
+        (row["space_id"], row["provider"], row["model"], row["dimensions"], row["status"], row["partitions"],
+         row["vectors"], row["missing"], row["bytes"] / 1e6, f"{row['created_at']:%Y-%m-%d %H:%M}",
          f"{row['activated_at']:%Y-%m-%d %H:%M}" if row["activated_at"] else "")
         for row in rows
     ]  # fmt: skip
@@ -88,14 +91,12 @@ def run_build(settings: Settings, space_id: int, *, watch: Progress) -> BuildRep
     Raises:
         RagPipelineError: the run failed; the error is the one that made it fail.
     """
-    import dagster as dg
-
     from rag_pipeline.definitions import build_defs
     from rag_pipeline.defs.jobs import BUILD_JOB, BUILD_OP
     from rag_pipeline.defs.resources import Pipeline
 
     pipeline = Pipeline(settings=settings, watch=watch)
-    with dg.DagsterInstance.get() as instance:
+    with opened_instance() as instance:
         result = build_defs(settings, pipeline=pipeline).resolve_job_def(BUILD_JOB).execute_in_process(
             instance=instance, raise_on_error=False, tags=process_tags(),
             run_config={

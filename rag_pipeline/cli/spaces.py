@@ -11,12 +11,12 @@ import typer
 from rag_pipeline.cli.console import Watch, err, out
 from rag_pipeline.cli.session import AsJson, enter_dagster, print_json, settings_of_process
 from rag_pipeline.errors import ConfigError, SpaceUnavailable
-from rag_pipeline.settings import Embedding, Settings
 
 if TYPE_CHECKING:
     from rag_pipeline.index.database import Connection
     from rag_pipeline.model import EmbeddingSpace
     from rag_pipeline.refresh import Models
+    from rag_pipeline.settings import Embedding, Settings
 
 spaces = typer.Typer(
     name="spaces", no_args_is_help=True, rich_markup_mode=None,
@@ -53,6 +53,9 @@ def create(
     query_prefix: Annotated[str, typer.Option(help='Put before every question, such as "query: ".')] = "",
     base_url: Annotated[str, typer.Option(help="Of an OpenAI-compatible server.")] = "",
     api_key_env: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "",
+    partitions: Annotated[
+        int, typer.Option(min=1, max=256, help="Lay its vectors out in so many tables with a graph each.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Make an empty space for another model; from then on every refresh feeds it beside the active one.
@@ -68,12 +71,16 @@ def create(
         query_prefix=query_prefix, base_url=base_url, api_key_env=api_key_env,
     )  # fmt: skip
     with _opened(settings) as connection:
-        space = made_space(connection, _models(wanted))
+        space = made_space(connection, _models(wanted), partitions=partitions)
     if as_json:
-        print_json({"space_id": space.space_id, "status": space.status, "dimensions": space.dimensions})
+        values = {"status": space.status, "dimensions": space.dimensions, "partitions": space.partitions}
+        print_json({"space_id": space.space_id} | values)
         return
     length = f"{space.dimensions} dimensions"
     out.print(f"embedding space {space.space_id}: {space.provider} {space.model}, {length}, {space.status}")
+    if space.partitions != partitions:
+        change = f"`rag-pipeline spaces partition {space.space_id} --partitions {partitions}`"
+        err.print(f"its tables were made before, with {space.partitions} of them: {change} changes that", markup=False)
     if space.status != "active":
         out.print(f"fill it with `rag-pipeline spaces build {space.space_id}`")
 
@@ -159,6 +166,28 @@ def rollback(
     settings = settings_of_process()
     with _opened(settings) as connection:
         _say_active(settings, roll_back(connection, force=force), as_json=as_json)
+
+
+@spaces.command("partition", short_help="Lay a space's vectors out in several tables.")
+def partition_space(
+    space_id: SpaceId,
+    partitions: Annotated[int, typer.Option(min=1, max=256, help="So many tables with a graph each; 1: one.")],
+    as_json: AsJson = False,
+) -> None:
+    """Lay a space's vectors out in several tables, each with a smaller graph of its own, or in one again.
+
+    For a graph that does not fit the memory it is built in; see docs/scaling.md. Searches and runs go on, nothing is
+    embedded, and there must be room on disk for a second copy meanwhile. Stop it and run it again as you like.
+    """
+    from rag_pipeline.index.partitioning import partition
+
+    with _opened(settings_of_process()) as connection, Watch() as watch:
+        space = partition(connection, space_id, partitions=partitions, progress=watch)
+    if as_json:
+        print_json({"space_id": space.space_id, "partitions": space.partitions})
+    else:
+        tables = "one table" if space.partitions == 1 else f"{space.partitions} tables"
+        out.print(f"the vectors of embedding space {space.space_id} lie in {tables} now")
 
 
 @spaces.command(short_help="Remove a space.")

@@ -25,6 +25,7 @@ def status_report(settings: Settings) -> dict[str, Any]:
         "home": str(settings.home),
         "lake": settings.lake_url,
         "database": describe(settings.database_url) if settings.database_url else "embedded",
+        "replica": describe(settings.replica_url) if settings.replica_url else None,
         "running": running,
         "repositories": [repository.source or f"{repository.github} (GitHub)" for repository in settings.repositories],
         "first_partition": settings.first_day.isoformat(),
@@ -54,6 +55,7 @@ def print_status(report: dict[str, Any]) -> None:
         ("home", report["home"]),
         ("lake", report["lake"]),
         ("database", f"{report['database']}, {'running' if report['running'] else 'not running'}"),
+        *([("replica, for searches", report["replica"])] if report["replica"] else []),
         ("repositories", ", ".join(report["repositories"]) or "none configured"),
         ("first partition", report["first_partition"]),
         (

@@ -46,17 +46,22 @@ class Inspection:
     offences: Mapping[str, Offences]
     """By rule."""
     sizes: Sizes | None
-    """None: tables are missing, and nothing but the catalog was looked at."""
+    """None: not everything was looked at, because tables are missing or only the run's days were asked for."""
     comparison: Comparison | None
     """None: there is no embedding space yet, so nothing is indexed."""
     recall: GraphRecall | None
     seconds: float
+    whole: bool = True
+    """Whether the whole index was to be looked at."""
 
     @property
     def notes(self) -> list[str]:
         """What was not looked at, and why, for people."""
-        if self.sizes is None:
+        if self.offences["missing_tables"].count:
             return ["tables are missing: nothing but the catalog was looked at"]
+        if not self.whole:
+            return ["only what the run's days hold was looked at, and the catalog: the index is large, and all of it "
+                    "was looked at not long ago (quality.knowledge_index.max_age_hours)"]  # fmt: skip
         if self.comparison is None or self.recall is None:
             return ["there is no embedding space yet: neither vectors nor the lake were looked at"]
         if self.recall.recall is None:
@@ -67,12 +72,12 @@ class Inspection:
 
 def inspect_index(
     connection: Connection, lake: Lake, days: DayRange, space: EmbeddingSpace | None, *, settings: Settings,
-    now: datetime,
+    now: datetime, whole: bool = True,
 ) -> Inspection:  # fmt: skip
     """Look at the whole index, and at what the lake holds of these days; `space` is the one that documents wait for.
 
-    Which chunks and vectors are sampled changes with the day of `now`. Takes seconds for a million chunks, and writes
-    nothing.
+    Without `whole`, only at the latter: at what does not grow with the index. Which chunks and vectors are sampled
+    changes with the day of `now`. Takes seconds for a million chunks, and writes nothing.
 
     Raises:
         PermanentError: a file of the lake is damaged.
@@ -81,33 +86,41 @@ def inspect_index(
     quality = settings.quality
     with inspecting(connection):
         found = inspect_catalog(connection)
-        whole = not found["missing_tables"].count
-        if whole:
-            found |= inspect_rows(connection, space)
-            found |= inspect_postings(connection, sample=quality.knowledge_index.analyzed_chunks, seed=now.toordinal())
+        complete = not found["missing_tables"].count
+        if complete and whole:
+            found |= _inspect_all(connection, space, settings=settings, now=now)
         comparison = None
-        if whole and space is not None:
-            tolerance = quality.embeddings.norm_tolerance if is_normalised(space) else None
-            found["vectors_off_length"] = vectors_off_length(connection, space, tolerance=tolerance)
+        if complete and space is not None:
             comparison = compare_with_lake(connection, lake, days, space, kept_from=settings.retention.kept_from(now))
             found |= _against_lake(comparison)
-        measured = sizes(connection, space) if whole else None
+        measured = sizes(connection, space) if complete and whole else None
     recall = None
-    if whole and space is not None:
+    if complete and whole and space is not None:
+        questions = quality.knowledge_index.recall_questions
         recall = graph_recall(
-            connection,
-            space,
-            settings=settings.retrieval,
-            questions=quality.knowledge_index.recall_questions,
-            start=_start(now),
-        )
+            connection, space, settings=settings.retrieval, questions=questions, start=_start(now)
+        )  # fmt: skip
         found["graph_recall"] = Offences(count=len(recall.worst), sample=[
             {"tenant": one.tenant, "text_hash": one.text_hash, "recall": round(one.recall, 2)}
             for one in recall.worst[:10]
         ])  # fmt: skip
     return Inspection(
-        offences=found, sizes=measured, comparison=comparison, recall=recall, seconds=time.perf_counter() - started
-    )
+        offences=found, sizes=measured, comparison=comparison, recall=recall, seconds=time.perf_counter() - started,
+        whole=whole,
+    )  # fmt: skip
+
+
+def _inspect_all(
+    connection: Connection, space: EmbeddingSpace | None, *, settings: Settings, now: datetime
+) -> dict[str, Offences]:
+    """The looks that read whole tables."""
+    quality = settings.quality
+    found = inspect_rows(connection, space)
+    found |= inspect_postings(connection, sample=quality.knowledge_index.analyzed_chunks, seed=now.toordinal())
+    if space is not None:
+        tolerance = quality.embeddings.norm_tolerance if is_normalised(space) else None
+        found["vectors_off_length"] = vectors_off_length(connection, space, tolerance=tolerance)
+    return found
 
 
 def judge_index(inspection: Inspection, rules: Sequence[Rule]) -> Outcome:

@@ -30,4 +30,7 @@ class IndexChecks(Section):
     max_orphan_vector_share: float = Field(default=0.5, ge=0, le=1)
     """Of all vectors, those that no chunk has any more; judged from a thousand of them on."""
     max_age_hours: float = Field(default=24.0, ge=0)
-    """A run that writes nothing looks at the index again when the last look is older than this."""
+    """A run looks at the whole index again when the last such look is older than this, whether or not it wrote."""
+    whole_up_to_chunks: int = Field(default=50_000, ge=0)
+    """An index with at most so many chunks is looked at whole after every run that wrote to it; of a larger one such a
+    run looks only at the documents of its days, until `max_age_hours` are over."""

@@ -16,7 +16,7 @@ from rag_pipeline.settings.complaints import complaints_of, spoken
 from rag_pipeline.settings.model import Settings
 
 CONFIG_NAME = "rag_pipeline.toml"
-INTERNAL = ("home", "lake", "database_url", "config_file")
+INTERNAL = ("home", "lake", "database_url", "replica_url", "config_file")
 """What `Settings` takes from the environment, never from the file."""
 
 
@@ -26,7 +26,7 @@ def load_settings(
     """Settings of this process.
 
     `config_file`, else `$RAG_CONFIG`, else `rag_pipeline.toml` in `cwd`; then the environment: `RAG_HOME`, `RAG_LAKE`,
-    `DATABASE_URL`, and `RAG_REPO` (index this repository instead of the configured ones).
+    `DATABASE_URL`, `RAG_REPLICA_URL`, and `RAG_REPO` (index this repository instead of the configured ones).
 
     Raises:
         ConfigError: the file is missing, is not TOML, or holds an unknown key or a wrong value.
@@ -71,9 +71,13 @@ def values_of(
         "home": (cwd / home).resolve(),
         "lake": _absolute(environ.get("RAG_LAKE", ""), cwd),
         "database_url": environ.get("DATABASE_URL") or None,
+        "replica_url": environ.get("RAG_REPLICA_URL") or None,
         "config_file": path if path.is_file() else None,
     }
-    _complete_repositories(values, base)
+    try:
+        _complete_repositories(values, base)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
     return values
 
 
@@ -87,11 +91,14 @@ def read_toml(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} is nested too deeply to be read: write its lists and tables flat") from error
 
 
 def refused(internal: str) -> str:
     """What to do instead of naming an internal key in the file."""
-    return f"{internal!r} is not a key of this file: set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment"
+    names = "RAG_HOME, RAG_LAKE, DATABASE_URL or RAG_REPLICA_URL"
+    return f"{internal!r} is not a key of this file: set {names} in the environment"
 
 
 def _complete_repositories(values: dict[str, object], base: Path) -> None:
@@ -118,11 +125,19 @@ def _absolute(lake: str, cwd: Path) -> str:
 
 
 def resolve_source(source: str, base: Path) -> str:
-    """A path as an absolute path, a URL as it is, `owner/name` as GitHub's clone URL; an existing folder wins."""
+    """A path as an absolute path, a URL as it is, `owner/name` as GitHub's clone URL; an existing folder wins.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
     if "://" in source or re.match(r"^[\w.-]+@[\w.-]+:", source):
         return source
-    path = (base / Path(source).expanduser()).resolve()
-    if path.exists() or not re.match(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", source):
+    try:
+        path = (base / Path(source).expanduser()).resolve()
+        exists = path.exists()
+    except (RuntimeError, ValueError, OSError) as error:  # a user without a home, a NUL, too long a name, a circle
+        raise ConfigError(f"source {source[:200]!r} is not a path, a URL or owner/name: {error}") from error
+    if exists or not re.match(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", source):
         return str(path)
     return f"https://github.com/{source}.git"
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.settings.alerts import Alerts
 from rag_pipeline.settings.answering import Answering
+from rag_pipeline.settings.backfills import Backfills
 from rag_pipeline.settings.budget import Budget
 from rag_pipeline.settings.evaluation import Evaluation
 from rag_pipeline.settings.freshness import Freshness
@@ -79,6 +80,7 @@ class Settings(Section):
     maintenance: Maintenance = Maintenance()
     alerts: Alerts = Alerts()
     pools: Pools = Pools()
+    backfills: Backfills = Backfills()
     quarantine: Quarantine = Quarantine()
     sample_question: str = "How do I get started?"
     """Answered after `rag-pipeline up`, and the default of the `query` asset."""
@@ -86,12 +88,21 @@ class Settings(Section):
     home: Path = Field(default=Path(".rag"), exclude=True)
     lake: str = Field(default="", exclude=True)
     database_url: str | None = Field(default=None, exclude=True, repr=False)
+    replica_url: str | None = Field(default=None, exclude=True, repr=False)
     config_file: Path | None = Field(default=None, exclude=True)
 
     @field_validator("prices")
     @classmethod
     def _known_prices_stay(cls, prices: Mapping[str, Price]) -> Mapping[str, Price]:
         return {**DEFAULT_PRICES, **prices}
+
+    @model_validator(mode="after")
+    def _a_replica_has_a_primary(self) -> Settings:
+        if self.replica_url and not self.database_url:
+            raise ValueError(
+                "RAG_REPLICA_URL is the address of a replica of the database at DATABASE_URL: set DATABASE_URL, too"
+            )
+        return self
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Settings:
@@ -166,6 +177,11 @@ def fingerprint(section: BaseModel | Mapping[str, object]) -> str:
     data = section.model_dump(mode="json") if isinstance(section, BaseModel) else section
     canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def fingerprint_of(settings: Settings, *sections: str) -> str:
+    """The `fingerprint` of several sections together."""
+    return fingerprint({name: getattr(settings, name).model_dump(mode="json") for name in sections})
 
 
 def _first_use(home: Path) -> date:

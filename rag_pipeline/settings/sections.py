@@ -302,6 +302,8 @@ class Embedding(ServiceSection):
     max_retries: int = Field(default=6, ge=0)
     """Further attempts after a transient failure."""
     threads: int = Field(default=0, ge=0)
-    """Sessions of one thread each for the local model; 0: one per core, at most 8."""
+    """Threads of the local model; 0: one per core that this process may use, two for a GPU."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the local model runs; `auto`: on a GPU where the installed onnxruntime can use one."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD; above 0 it comes before `[prices]`."""

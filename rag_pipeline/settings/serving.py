@@ -40,6 +40,8 @@ class Serving(Section):
     answer_cache: int = Field(default=512, ge=0)
     """So many results and answers are remembered, until the index changes."""
     answer_cache_s: float = Field(default=3_600.0, ge=0)
+    replica_lag_s: float = Field(default=60.0, gt=0)
+    """A replica (`RAG_REPLICA_URL`) that is further behind its primary makes `/health` say `degraded`."""
     query_log: bool = True
     """Whether questions, what was found, and feedback are kept for evaluation."""
     query_log_days: int = Field(default=90, ge=1)

@@ -17,6 +17,7 @@ from rag_pipeline.errors import ConfigError, TooManyFailures, TransientError
 from rag_pipeline.index.quarantine import accept
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.settings import Settings
+from rag_pipeline.settings.backfills import Backfills
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.git_repository import GitRepository
 
@@ -59,6 +60,15 @@ def test_ranges_run_as_one_and_today_is_a_partition(settings):
     assert daily_partitions(settings).get_first_partition_key() == "2024-01-01"
 
 
+def test_a_backfill_is_cut_into_runs_of_as_many_days_as_the_settings_say(settings):
+    cut = settings.model_copy(update={"backfills": Backfills(days_per_run=7)})
+    definitions = build_defs(cut)
+    graph = definitions.resolve_asset_graph()
+    weekly = dg.BackfillPolicy.multi_run(max_partitions_per_run=7)
+    assert {graph.get(dg.AssetKey(name)).backfill_policy for name in PARTITIONED} == {weekly}
+    assert definitions.resolve_job_def("refresh").backfill_policy == weekly
+
+
 def test_the_definitions_load_without_a_database(settings):
     dg.Definitions.validate_loadable(build_defs(settings))
 
@@ -77,10 +87,26 @@ def test_a_transient_error_is_retried_after_at_least_what_was_asked():
     assert raised.value.seconds_to_wait >= 17
 
 
+def test_nobody_sleeps_for_as_long_as_a_service_asks_to_be_left_alone():
+    with (
+        pytest.raises(dg.Failure, match="busy; it asks to be left alone for 3600 s") as raised,
+        stage_errors(Context()),
+    ):
+        raise TransientError("busy", retry_after_s=3600)
+    assert raised.value.allow_retries is False
+
+
 def test_a_transient_error_that_stays_fails():
     with pytest.raises(dg.Failure) as raised, stage_errors(Context(retry_number=3)):
         raise TransientError("busy")
     assert raised.value.allow_retries is False
+
+
+def test_an_interrupt_that_a_library_made_an_error_of_while_it_was_loaded_is_an_interrupt():
+    with pytest.raises(KeyboardInterrupt), stage_errors(Context()):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+    with pytest.raises(ImportError), stage_errors(Context()):
+        raise ImportError("libgomp.so.1: no such file")
 
 
 def test_a_permanent_error_fails_at_once_and_keeps_its_words():

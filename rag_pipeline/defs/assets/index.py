@@ -9,10 +9,9 @@ from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
-from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.promotion import writing
-from rag_pipeline.index.reporting import record_sizes
+from rag_pipeline.index.reporting import latest_sizes, record_growth
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
@@ -67,7 +66,7 @@ def knowledge_index_asset(
             )  # fmt: skip
             activate_when_complete(settings, pipeline.lake(), connection=connection, space=space, now=now)
             if report.changed:
-                record_sizes(connection, now.date(), sources=report.changed)
+                record_growth(connection, now.date(), report.written.growth, changed=report.changed)
             metadata = _metadata(report, connection, space) | failed
             notes = candidate_notes(connection, feed)
         if notes:
@@ -83,17 +82,10 @@ def knowledge_index_asset(
 
 def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace) -> Metadata:
     written = report.written
+    # As on record: to count all chunks would take the longer the larger the index is.
     held = [
-        (
-            o.tenant,
-            o.repository,
-            o.source_type,
-            o.documents,
-            o.chunks,
-            o.tombstones,
-            f"{o.newest_change:%Y-%m-%d %H:%M}",
-        )
-        for o in overview(connection)
+        (size.tenant, size.repository, size.source_type, size.documents, size.chunks, size.tokens)
+        for size in latest_sizes(connection)
     ]
     return {
         "rows_written": dg.MetadataValue.int(written.rows),
@@ -110,9 +102,7 @@ def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace
         ),
         "segments_merged": dg.MetadataValue.int(report.segments_merged),
         "embedding_space": dg.MetadataValue.text(f"{space.space_id}: {space.model}"),
-        "index_holds": table(
-            ("tenant", "repository", "source type", "documents", "chunks", "tombstones", "newest change (UTC)"), held
-        ),
+        "index_holds": table(("tenant", "repository", "source type", "documents", "chunks", "tokens"), held),
         "changed": table(("document",), [(name,) for name in written.documents_changed]),
         **plot_by_day("documents written per day", report.documents_by_day),
     }

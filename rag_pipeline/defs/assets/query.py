@@ -1,23 +1,21 @@
 """The query asset: ask the index a question from the launchpad and see the hits in the UI."""
 
 from collections.abc import Sequence
-from functools import partial
 from textwrap import shorten
 from typing import Any, get_args
 
 import dagster as dg
 from pydantic import Field
 
-from rag_pipeline.answering.answerer import Answerer, Looked, Question
-from rag_pipeline.answering.models import make_language_model
+from rag_pipeline.answering.answerer import Looked, Question
+from rag_pipeline.answering.opening import book, open_answerer
 from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.metadata import Result, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.errors import ConfigError
-from rag_pipeline.index.usage import book_answer
 from rag_pipeline.model import Answer, SearchHit
 from rag_pipeline.retrieval.query import Legs, SearchQuery, day_of
-from rag_pipeline.settings import Settings, cost_of
+from rag_pipeline.settings import Settings
 
 
 def query_asset(settings: Settings) -> dg.AssetsDefinition:
@@ -78,23 +76,14 @@ def query_asset(settings: Settings) -> dg.AssetsDefinition:
 
 def _answered(pipeline: Pipeline, query: SearchQuery, *, run_id: str) -> tuple[Sequence[SearchHit], Answer]:
     """What was found, and the answer made of it; what its model took is booked."""
-    settings = pipeline.settings.answering
-    model = make_language_model(settings, environ=pipeline.environ)
-    try:
-        answerer = Answerer(
-            search=pipeline.find, model=model, settings=settings,
-            prices=partial(cost_of, prices=pipeline.settings.prices),
-        )  # fmt: skip
+    with open_answerer(pipeline.settings, search=pipeline.find, environ=pipeline.environ) as answerer:
         *events, answer = answerer.stream(Question(query=query))
-    finally:
-        if model is not None:
-            model.close()
     assert isinstance(answer, Answer)
     if answer.input_tokens or answer.output_tokens:
         with pipeline.connection() as connection:
-            book_answer(
-                connection, tenant=query.tenant, provider=settings.provider, model=settings.model, run_id=run_id,
-                tokens=answer.input_tokens + answer.output_tokens, cost_usd=answer.cost_usd, now=pipeline.clock(),
+            book(
+                connection, answer, tenant=query.tenant, settings=pipeline.settings.answering, now=pipeline.clock(),
+                run_id=run_id,
             )  # fmt: skip
     looked = [event for event in events if isinstance(event, Looked)]
     return looked[0].hits if looked else (), answer

@@ -11,6 +11,7 @@ from rag_pipeline.defs.failures import stage_errors
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.index.checked_parts import forget_passed, last_passed, passed_parts, record_passed
+from rag_pipeline.index.inspection import size_by_segments
 from rag_pipeline.index.stage import IndexReport
 from rag_pipeline.lake.store import Part
 from rag_pipeline.quality import Outcome, Rule, check_parts
@@ -65,30 +66,38 @@ def knowledge_index_checks(settings: Settings) -> dg.AssetChecksDefinition:
         name="knowledge_index_checks", can_subset=True, specs=check_specs(_INDEX, rules),
         description=(
             "The whole index: it agrees with the lake, holds no orphans, finds every chunk by words and by meaning, "
-            "and shows nobody what is another's."
+            "and shows nobody what is another's. Of a large index, more often than once a day, only what a run wrote."
         ),
     )  # fmt: skip
     def check(
         context: dg.AssetCheckExecutionContext, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[dg.AssetCheckResult]:
-        outcomes = [_NOTHING]
+        outcomes, about = [_NOTHING], dict[str, object]()
         with stage_errors(context), pipeline.stage("checks"):
-            inspection, since = None, _unchanged_since(pipeline)
-            if since is None:
-                inspection, outcome = _inspect(context, pipeline, rules)
+            passed, wrote = _passed_at(pipeline), _wrote(pipeline)
+            if passed is None or wrote:
+                inspection, outcome = _inspect(context, pipeline, rules, whole=passed is None or _is_small(pipeline))
                 outcomes.append(outcome)
-            about = _looked_at(inspection) if inspection else {"unchanged_since": f"{since:%Y-%m-%d %H:%M} UTC"}
+                about |= _looked_at(inspection)
+            if passed is not None and not (wrote and inspection.whole):
+                about["looked_at_whole"] = f"{passed:%Y-%m-%d %H:%M} UTC"
         yield from only_selected(context, check_results(_INDEX, rules, outcomes, about=about))
 
     return check
 
 
-def _unchanged_since(pipeline: Pipeline) -> datetime | None:
-    """When the index passed as it is; None: it must be looked at."""
+def _wrote(pipeline: Pipeline) -> bool:
+    """Whether the run wrote to the index."""
+    report = pipeline.reports.get(_INDEX)
+    return not isinstance(report, IndexReport) or bool(report.written.rows or report.segments_merged)
+
+
+def _passed_at(pipeline: Pipeline) -> datetime | None:
+    """When the whole index passed, not too long ago and under the same expectations; None: it must be looked at."""
     report = pipeline.reports.get(_INDEX)
     if not isinstance(report, IndexReport):
         return None  # checks were launched alone
-    if report.written.rows or report.postings_rebuilt or report.segments_merged or report.graph_built:
+    if report.postings_rebuilt or report.graph_built:
         return None
     with pipeline.connection() as connection:
         passed = last_passed(connection, _WHOLE, stage=_INDEX)
@@ -99,19 +108,25 @@ def _unchanged_since(pipeline: Pipeline) -> datetime | None:
     return passed[1] if pipeline.clock() - passed[1] < longest else None
 
 
+def _is_small(pipeline: Pipeline) -> bool:
+    """Whether to look at all of it costs so little that every run that wrote does."""
+    with pipeline.connection() as connection:
+        return size_by_segments(connection) <= pipeline.settings.quality.knowledge_index.whole_up_to_chunks
+
+
 def _inspect(
-    context: dg.AssetCheckExecutionContext, pipeline: Pipeline, rules: Sequence[Rule]
+    context: dg.AssetCheckExecutionContext, pipeline: Pipeline, rules: Sequence[Rule], *, whole: bool
 ) -> tuple[Inspection, Outcome]:
     now = pipeline.clock()
     with pipeline.connection() as connection:
         space = serving_space(connection, pipeline.models)
         inspection = inspect_index(
-            connection, pipeline.lake(), days_to_check(context), space, settings=pipeline.settings, now=now
+            connection, pipeline.lake(), days_to_check(context), space, settings=pipeline.settings, now=now, whole=whole
         )
         outcome = judge_index(inspection, rules)
         if any(finding.blocks for finding in outcome.findings):
             forget_passed(connection, _WHOLE, stage=_INDEX)
-        else:
+        elif whole:
             fingerprint = expectations_fingerprint(pipeline.settings, space)
             record_passed(connection, {_WHOLE: fingerprint}, stage=_INDEX, now=now)
     return inspection, outcome
