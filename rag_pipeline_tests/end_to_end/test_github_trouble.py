@@ -18,6 +18,7 @@ from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.nouns import Repository
 from rag_pipeline_tests.github_server.server import GitHubServer
 
+pytestmark = pytest.mark.faults
 DROP_ASSETS = ("raw_webhook_drops", "documents", "chunks", "embeddings", "knowledge_index")
 HASTY = {"github": {"max_retries": 1, "max_wait_s": 10}}
 

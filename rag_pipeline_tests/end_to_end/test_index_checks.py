@@ -72,11 +72,43 @@ def test_the_index_is_looked_at_after_a_run_that_wrote_and_then_once_a_day(insta
     again, _ = installation.try_run(DAY)
     found = evaluations(again)
     assert looked == [] and all(e.passed for e in found.values())
-    assert found["findable"].metadata["unchanged_since"].value.startswith("2024-01-31 12:00")
+    assert found["findable"].metadata["looked_at_whole"].value.startswith("2024-01-31 12:00")
 
     installation.now += timedelta(days=1)
     later, _ = installation.try_run(DAY)
-    assert looked == [1] and "unchanged_since" not in evaluations(later)["findable"].metadata
+    assert looked == [1] and "looked_at_whole" not in evaluations(later)["findable"].metadata
+
+
+def test_of_a_large_index_a_run_looks_at_its_own_days_and_once_a_day_at_all(installation, repository):
+    installation.more = {"quality": {"knowledge_index": {"whole_up_to_chunks": 0}}}
+    installation.run(DAY)
+    execute(installation, "DELETE FROM rag.postings WHERE term = 'engin'")
+    repository.commit("2024-01-03T10:00", {"more.md": "# More\n\nSomething else.\n"})
+    result, _ = installation.try_run("2024-01-03")
+    found = evaluations(result)
+    assert result.success and found["findable"].metadata["looked_at_whole"].value.startswith("2024-01-31 12:00")
+    assert "only what the run's days hold" in found["findable"].metadata["not_looked_at"].value
+    assert found["agrees_with_lake"].metadata["lake_documents"].value == "1"
+
+    repository.commit("2024-01-04T10:00", {"last.md": "# Last\n\nThe last of all.\n"})
+    installation.now += timedelta(days=1)
+    result, _ = installation.try_run("2024-01-04")
+    assert not result.success and not evaluations(result)["findable"].passed
+
+
+@pytest.mark.slow
+def test_what_a_run_did_not_bring_into_a_large_index_fails_it(installation, repository):
+    installation.more = {"quality": {"knowledge_index": {"whole_up_to_chunks": 0}}}
+    installation.run(DAY)
+    repository.commit("2024-01-03T10:00", {"more.md": "# More\n\nSomething else.\n"})
+    installation.run("2024-01-03")
+    execute(installation, "DELETE FROM rag.chunks WHERE text LIKE '%Something%'")
+    repository.commit("2024-01-03T11:00", {"other.md": "# Other\n\nOne more of this day.\n"})
+    result, _ = installation.try_run("2024-01-03")
+    assert not result.success and not evaluations(result)["agrees_with_lake"].passed
+    # The next run looks at everything, though it writes nothing.
+    again, _ = installation.try_run("2024-01-03")
+    assert "looked_at_whole" not in evaluations(again)["findable"].metadata and not again.success
 
 
 def test_what_was_broken_fails_the_run_until_it_is_mended(installation, repository):

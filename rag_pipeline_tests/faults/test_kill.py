@@ -17,7 +17,7 @@ from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline_tests.embedded.servers import temporary_home
 from rag_pipeline_tests.git_repository import GitRepository
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 COMMAND = [sys.executable, "-c", "from rag_pipeline.cli import main; main()", "up", "--once"]
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ __all__ = ["project"]
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.faults,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds its processes in /proc"),
 ]
 VICTIMS = ("worker", "daemon", "postgres")
@@ -34,16 +34,6 @@ def undisturbed(project: GitRepository) -> list[tuple[object, ...]]:
     with temporary_home() as home:
         finishes(start(project, home), home)
         return index_of(home)
-
-
-@pytest.fixture
-def plant(project: GitRepository) -> Iterator[Plant]:
-    with temporary_home() as home:
-        found = Plant(home, project)
-        try:
-            yield found
-        finally:
-            found.end()
 
 
 @pytest.mark.parametrize(("victim", "point"), [(victim, n) for n in range(POINTS) for victim in VICTIMS])

@@ -20,8 +20,9 @@ from rag_pipeline_tests.git_repository import GitRepository
 from rag_pipeline_tests.github_server.generated import generate
 from rag_pipeline_tests.github_server.model import Forge
 from rag_pipeline_tests.github_server.server import GitHubServer
+from rag_pipeline_tests.intervals import most_at_once
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 MONTHS = 36 if os.environ.get("RAG_TEST_LONG") else 8
 AT_ONCE = 4
@@ -112,16 +113,6 @@ class Shop:
 def finished(running: Popen[str]) -> None:
     _, said = running.communicate(timeout=600)
     assert running.returncode == 0, said[-4000:]
-
-
-def most_at_once(spans: list[tuple[float, float]]) -> int:
-    """Of intervals, how many overlap at the fullest moment."""
-    changes = sorted([(end, -1) for _, end in spans] + [(begin, 1) for begin, _ in spans])
-    most = now = 0
-    for _, change in changes:
-        now += change
-        most = max(most, now)
-    return most
 
 
 @pytest.fixture(scope="module")
