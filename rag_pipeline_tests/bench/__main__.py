@@ -18,14 +18,22 @@ from rag_pipeline_tests.bench.checks import bench_checks
 from rag_pipeline_tests.bench.chunkers import bench_chunkers
 from rag_pipeline_tests.bench.cutting import bench_cutting
 from rag_pipeline_tests.bench.edits import bench_edits
+from rag_pipeline_tests.bench.fan_out import bench_fan_out
 from rag_pipeline_tests.bench.github import bench_github
+from rag_pipeline_tests.bench.large_day import bench_large_day
+from rag_pipeline_tests.bench.limits import bench_limits
+from rag_pipeline_tests.bench.many_repositories import bench_repositories
 from rag_pipeline_tests.bench.orders import bench_orders
+from rag_pipeline_tests.bench.partitions import bench_partitions
+from rag_pipeline_tests.bench.peers.indexing import PARTS, bench_peers
 from rag_pipeline_tests.bench.peers.retrievers import bench_retrievers
 from rag_pipeline_tests.bench.process import CommandFailed
 from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
+from rag_pipeline_tests.bench.scale import bench_scale
 from rag_pipeline_tests.bench.search import bench_search
 from rag_pipeline_tests.bench.serving import bench_serving
+from rag_pipeline_tests.bench.startup import bench_startup
 
 BENCHMARKS: dict[str, Callable[..., None]] = {
     "refresh": bench_refresh,
@@ -35,15 +43,25 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "edits": bench_edits,
     "chunkers": bench_chunkers,
     "search": bench_search,
+    "partitions": bench_partitions,
     "serving": bench_serving,
     "checks": bench_checks,
+    "scale": bench_scale,
+    "large-day": bench_large_day,
+    "repositories": bench_repositories,
+    "startup": bench_startup,
     "retrievers": bench_retrievers,
+    "peers": bench_peers,
     "abstention": bench_abstention,
+    "limits": bench_limits,
+    "fan_out": bench_fan_out,
 }
-_SIZED = ("search", "serving", "checks")
+_SIZED = ("search", "partitions", "serving", "checks")
 """Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
-_ASKED_FOR = (*_SIZED, "retrievers", "abstention")
-"""Run only when they are named; `retrievers` needs other libraries."""
+_ASKED_FOR = (
+    *_SIZED, "scale", "large-day", "repositories", "startup", "retrievers", "peers", "abstention", "limits", "fan_out",
+)  # fmt: skip
+"""Run only when they are named; `retrievers` and `peers` need other libraries."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,11 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[100_000],
         metavar="N",
-        help="sizes, for `search`, `serving` and `checks`",
+        help="sizes, for `search`, `partitions`, `serving`, `checks` and `scale`",
     )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where `scale` leaves its corpora, to go on there")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw what `scale` finds")
+    parser.add_argument("--files", type=int, default=3000, metavar="N", help="of installed packages, for `peers`")
+    parser.add_argument("--packages", type=Path, metavar="FOLDER", help="a site-packages folder, for `peers`")
+    parser.add_argument("--peers", default="", help="some of them, comma-separated, and `ours`; for `peers`")
+    parser.add_argument("--parts", default="", help=f"some of {', '.join(PARTS)}, comma-separated; for `peers`")
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
-    chosen = [name.strip() for name in options.only.split(",") if name.strip()] or everything
+    chosen = _names(options.only) or everything
     if unknown := set(chosen) - set(BENCHMARKS):
         parser.error(f"--only: there is no benchmark {min(unknown)!r}: choose from {', '.join(BENCHMARKS)}")
     report = Report(settings=_settings(options.repo, options.start_date))
@@ -85,6 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in chosen:
             data = {"data": options.data}
             sized = {name: {"chunks": options.chunks} for name in _SIZED}
+            sized["scale"] = {"chunks": options.chunks, "keep": options.keep, "plot": options.plot}
+            sized["peers"] = {"files": options.files, "packages": options.packages, "peers": _names(options.peers),
+                              "parts": _names(options.parts)}  # fmt: skip
             more = {"chunkers": data, "retrievers": data, "abstention": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:
@@ -94,6 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json:
             report.save(options.json)
     return int(report.failed(strict=options.strict))
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _settings(repository: str, start_date: date | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -61,13 +61,13 @@ class Place:
         """What the commands in this place read."""
         return load_settings(environ={"RAG_HOME": str(self.home)}, cwd=self.folder)
 
-    def python(self, *args: str) -> Finished:
-        """Run Python with these arguments in this place."""
-        return run([sys.executable, *args], cwd=self.folder, env=self.env)
+    def python(self, *args: str, env: Mapping[str, str] | None = None) -> Finished:
+        """Run Python with these arguments in this place; `env`: beside the place's own."""
+        return run([sys.executable, *args], cwd=self.folder, env=self.env | dict(env or {}))
 
-    def cli(self, *args: str) -> Finished:
+    def cli(self, *args: str, env: Mapping[str, str] | None = None) -> Finished:
         """Run `rag-pipeline`."""
-        return self.python("-c", "from rag_pipeline.cli import main; main()", *args)
+        return self.python("-c", "from rag_pipeline.cli import main; main()", *args, env=env)
 
     def materialize(self, *args: str) -> tuple[Finished, dict[str, Any]]:
         """Run `rag-pipeline materialize … --json`; what it took and its summary."""

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +30,14 @@ class Finished:
     """Largest resident set of the process or of one of its children; PostgreSQL's server is not among them."""
 
 
-def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Finished:
-    """Run a command to its end.
+def run(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    watching: Callable[[int], AbstractContextManager[object]] = nullcontext,
+) -> Finished:
+    """Run a command to its end; while it runs, inside what `watching` makes of its process id.
 
     Raises:
         CommandFailed: its exit code is not 0; the message has the end of what it said.
@@ -40,8 +47,9 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Finishe
         process = subprocess.Popen(
             command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - started
+        with watching(process.pid):
+            _, status, usage = os.wait4(process.pid, 0)
+            wall_s = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         stdout.seek(0)
         stderr.seek(0)

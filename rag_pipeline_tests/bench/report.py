@@ -82,6 +82,7 @@ class Report:
             "figures": [asdict(figure) | {"over": figure.over} for figure in self.figures],
             "checks": [asdict(check) for check in self.checks],
         }
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -83,18 +83,20 @@ def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, rep
     (segments,) = connection.execute("SELECT count(*) FROM rag.segments").fetchone() or (0,)
     report.figure(section, f"{name}: postings", held / 1e6, "MB", note=f"{segments} segments")
     for leg in ("lexical", "vector", "fused"):
-        times = _times(connection, corpus, space, leg)
+        times = leg_times(connection, corpus, space, leg)
         p50, p95 = _LIMITS.get(size, {}).get(leg, (None, None))
         report.figure(section, f"{name}: {leg}, p50", percentile(times, 50), "ms", at_most=p50)
         report.figure(section, f"{name}: {leg}, p95", percentile(times, 95), "ms", at_most=p95)
     for label, where, least in (("", {}, 0.98), (", 1 % filter", {"repository": "repository-7"}, 0.95)):
-        recall = _recall(connection, corpus, space, where)
-        found = f"{recall:.3f} of the ten nearest, {least} wanted"
-        report.check(section, f"{name}: the vector leg finds what is nearest{label}", recall >= least, found)
+        share = recall(connection, corpus, space, where)
+        found = f"{share:.3f} of the ten nearest, {least} wanted"
+        report.check(section, f"{name}: the vector leg finds what is nearest{label}", share >= least, found)
     _bench_load(url, corpus, space, name, report, section)
 
 
-def fill(connection: Connection, corpus: Corpus, size: int, space: EmbeddingSpace) -> None:
+def fill(
+    connection: Connection, corpus: Corpus, size: int, space: EmbeddingSpace, *, with_graph: bool = True
+) -> None:  # fmt: skip
     """Write so many chunks with their postings and vectors, and let questions use the space."""
     writer = IndexWriter(connection, fingerprint="bench", now=datetime(2024, 1, 1, tzinfo=UTC))
     for entries, vectors in corpus.batches(size):
@@ -104,7 +106,8 @@ def fill(connection: Connection, corpus: Corpus, size: int, space: EmbeddingSpac
         )
         writer.write(entries)
         merge_segments(connection)
-    ensure_graph(connection, space)
+    if with_graph:
+        ensure_graph(connection, space)
     activate(connection, space)
     connection.execute("VACUUM ANALYZE rag.chunks, rag.documents, rag.postings")
 
@@ -117,7 +120,7 @@ def _ask(
     return [hit.text for hit in search(connection, query, space=space, vector=vector, settings=Retrieval())]
 
 
-def _times(connection: Connection, corpus: Corpus, space: EmbeddingSpace, leg: Leg) -> list[float]:
+def leg_times(connection: Connection, corpus: Corpus, space: EmbeddingSpace, leg: Leg) -> list[float]:
     """Milliseconds of each question, the second time that it is asked."""
     times = []
     for _ in range(2):
@@ -129,7 +132,7 @@ def _times(connection: Connection, corpus: Corpus, space: EmbeddingSpace, leg: L
     return times
 
 
-def _recall(connection: Connection, corpus: Corpus, space: EmbeddingSpace, where: dict[str, str]) -> float:
+def recall(connection: Connection, corpus: Corpus, space: EmbeddingSpace, where: dict[str, str]) -> float:
     """Share of the ten nearest by an exact scan that a search finds."""
     numbers = range(0, len(corpus.questions), 4)
     found = [set(_ask(connection, corpus, space, number, "vector", **where)) for number in numbers]

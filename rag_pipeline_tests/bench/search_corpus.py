@@ -60,6 +60,14 @@ class Corpus:
             yield entries, dict(zip(texts, vectors, strict=True))
             made += len(texts)
 
+    def texts_of(self, number: int, count: int) -> list[str]:
+        """The texts of one document, by its number alone; no other document has one of them."""
+        rng = random.Random(number)
+        return [
+            _recombined(rng.choice(self.texts), rng.choice(self.texts), rng.uniform(0.6, 1.0), rng) + f" {number}-{n}"
+            for n in range(count)
+        ]
+
     def _mixed(self, count: int, rng: random.Random, *, seed: int) -> tuple[list[str], NDArray[np.float32]]:
         """Texts of lines from two real chunks, most of them from the first; vectors between those of two real lines."""
         chance = np.random.default_rng(seed)
@@ -92,7 +100,9 @@ def later(entry: Entry, day: int) -> Entry:
 def corpus_of(files: Files) -> Corpus:
     """Real chunks of these files, vectors of their lines, and questions from their own sentences."""
     rng = random.Random(3)
-    chunks = [chunk for found in files.by_kind.values() for path, content in found for chunk in _chunks(path, content)]
+    chunks = [
+        chunk for found in files.by_kind.values() for path, content in found for chunk in chunks_of_file(path, content)
+    ]
     rng.shuffle(chunks)
     chunks = chunks[:_MOST_CHUNKS]
     questions = [question for chunk in chunks if (question := _question(chunk.text))][:400]
@@ -107,7 +117,8 @@ def corpus_of(files: Files) -> Corpus:
     )  # fmt: skip
 
 
-def _chunks(path: str, content: bytes) -> list[Chunk]:
+def chunks_of_file(path: str, content: bytes) -> list[Chunk]:
+    """What the default settings make of a file."""
     return chunk_document(
         clean(item_of(path, content)), settings=Chunking(), count_tokens=count_word_pieces, context="symbols"
     )

@@ -33,11 +33,12 @@ from rag_pipeline.progress import silent
 from rag_pipeline.refresh import RAW_STAGES, Readings, chunking_rules, note_progress, pipeline_fingerprint
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import read_git
+from rag_pipeline_tests.bench.wordwise import Wordwise
 
 _DIMENSIONS = 64
 
 
-class InstantEmbedder:
+class InstantEmbedder(Wordwise):
     """A text's vector is its hash: deterministic, costs nothing, means nothing."""
 
     provider = "local"
@@ -56,15 +57,6 @@ class InstantEmbedder:
         digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_DIMENSIONS).digest()
         vector = np.frombuffer(digest, dtype=np.uint8).astype(np.float32) - 127.5
         return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [0] * len(texts)
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,7 +130,7 @@ def main(folder: str, database: str, first: str, last: str) -> None:
     days = DayRange(first=date.fromisoformat(first), last=date.fromisoformat(last))
     with connected(database) as connection:
         run = run_stages(settings, days, connection=connection)
-    print(json.dumps({"rows_written": run.rows_written, "seconds": run.seconds}))
+    print(json.dumps({"rows_written": run.rows_written, "failures": run.failures, "seconds": run.seconds}))
 
 
 if __name__ == "__main__":
