@@ -44,7 +44,7 @@ from rag_pipeline.defs.checks import (
     raw_checks,
 )
 from rag_pipeline.defs.jobs import build_space_job
-from rag_pipeline.defs.partitions import daily_partitions
+from rag_pipeline.defs.partitions import backfill_policy, daily_partitions
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.quality.suites import require_known, rules_by_stage
 from rag_pipeline.settings import Settings, load_settings
@@ -82,6 +82,8 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         pipeline_report_asset(),
         maintenance_asset(),
     ]
+    policy = backfill_policy(settings)
+    cut = [asset.with_attributes(backfill_policy=policy) if asset.partitions_def else asset for asset in assets]
     refresh = dg.define_asset_job(
         REFRESH_JOB,
         selection=_of_refresh(settings),
@@ -103,7 +105,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
         description="Keeps the index small and fast: removes what nothing needs any more, rebuilds what needs it.",
     )
     return dg.Definitions(
-        assets=catalogued(assets, settings),
+        assets=catalogued(cut, settings),
         asset_checks=[
             raw_checks(settings),
             documents_checks(settings),

@@ -31,6 +31,10 @@ class DatabaseUnavailable(UserError):
     """PostgreSQL cannot be reached, or lacks what the index needs."""
 
 
+class StorageUnavailable(UserError):
+    """A disk is full, or a file may not be read or written."""
+
+
 class MigrationError(UserError):
     """The database's schema and the migrations on disk disagree."""
 
@@ -56,11 +60,16 @@ class TooManyFailures(RagPipelineError):
 
 
 class TransientError(RagPipelineError):
-    """A failure that may pass by itself; `retry_after_s` is how long the other side asked us to wait."""
+    """A failure that may pass by itself.
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+    `retry_after_s` is how long the other side asked us to wait; `overloaded`: it has too much to do, or was asked too
+    much.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, overloaded: bool = False) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+        self.overloaded = overloaded
 
 
 class QuotaExhausted(TransientError):

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Literal
 from uuid import UUID, SafeUUID
 
@@ -45,7 +46,13 @@ def text_hash(text: str) -> UUID:
 
 def chunk_id(document: UUID, text: str, occurrence: int) -> UUID:
     """Identity of a chunk: its document and text, and which of the equal texts in that document it is (from 0)."""
-    return stable_id("chunk", str(document), text, str(occurrence))
+    return stable_id("chunk", _spelt(document), text, str(occurrence))
+
+
+@lru_cache(maxsize=64)
+def _spelt(identity: UUID) -> str:
+    """A document is asked for once per chunk, and spelling it takes longer than hashing a chunk."""
+    return str(identity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +235,8 @@ class EmbeddingSpace:
     """`building`, `active` or `retired`."""
     config: Mapping[str, Json] | None = None
     """The `[embedding]` settings that make its vectors; None: it was made before they were kept."""
+    partitions: int = 1
+    """Tables that its vectors lie in, each with a graph of its own."""
 
 
 Scores = Mapping[str, Mapping[str, float]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from typing import Protocol
 
 
@@ -33,3 +35,35 @@ class Advance:
 
 def silent(stage: str, *, done: int, total: int | None, unit: str) -> None:
     """A `Progress` for those who do not watch."""
+
+
+class Together:
+    """Progress of several that work beside each other, told as one: what they have done of the same is added up."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._amounts: defaultdict[tuple[str, str], dict[object, tuple[int, int | None]]] = defaultdict(dict)
+
+    def of(self, name: str) -> Progress:
+        """Where one of them tells how far it is; its name, after a last "of", gives way to their number."""
+        key = object()  # two of different tenants may have one name
+
+        def tell(stage: str, *, done: int, total: int | None, unit: str) -> None:
+            what = stage.removesuffix(f" of {name}")
+            with self._lock:
+                amounts = self._amounts[what, unit]
+                amounts[key] = (done, total)
+                if len(amounts) > 1:
+                    stage = stage if stage == what else f"{what} of {len(amounts):,}"
+                    totals = [whole for _, whole in amounts.values()]
+                    done, total = sum(part for part, _ in amounts.values()), sum(whole or 0 for whole in totals)
+                    total = None if None in totals else total
+                self._progress(stage, done=done, total=total, unit=unit)
+
+        return tell
+
+    def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
+        """Of all of them; see `Progress`."""
+        with self._lock:
+            self._progress(stage, done=done, total=total, unit=unit)

@@ -16,7 +16,10 @@ from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.embedded.servers import temporary_postgres
+from rag_pipeline_tests.faults.table import pytest_collection_modifyitems, pytest_terminal_summary
 from rag_pipeline_tests.git_repository import GitRepository
+
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 # The same examples every time: a red test means that this change broke something. New ones are looked for on purpose,
 # with `make test ARGS=--hypothesis-profile=explore`. How long an example takes says how busy the machine is.

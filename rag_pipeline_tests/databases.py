@@ -36,4 +36,4 @@ def empty(url: str) -> None:
         for (table,) in connection.execute(
             r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'vectors\_%'"
         ).fetchall():
-            connection.execute(psycopg.sql.SQL("DROP TABLE rag.{}").format(psycopg.sql.Identifier(table)))
+            connection.execute(psycopg.sql.SQL("DROP TABLE IF EXISTS rag.{}").format(psycopg.sql.Identifier(table)))

@@ -88,6 +88,20 @@ def test_another_model_is_built_promoted_rolled_back_and_dropped(used: Used) -> 
     assert "EXAMPLE_KEY" in status and "very-secret" not in status
 
 
+def test_a_space_is_laid_out_in_several_tables_and_answers_as_before(used: Used) -> None:
+    shell, service = used
+    before, asked = json.loads(shell("search", "installing", "--json").stdout), len(service.requests)
+    done = shell("spaces", "partition", "1", "--partitions", "3", "--json")
+    assert json.loads(done.stdout) == {"space_id": 1, "partitions": 3}
+    assert len(service.requests) == asked
+    (row,) = [row for row in json.loads(shell("spaces", "list", "--json").stdout) if row["space_id"] == 1]
+    assert (row["partitions"], row["missing"], row["graph"]) == (3, 0, True)
+    assert json.loads(shell("search", "installing", "--json").stdout) == before
+    assert json.loads(shell("materialize", "--json").stdout)["embedded"] == 0
+    assert "lie in one table now" in shell("spaces", "partition", "1", "--partitions", "1").stdout
+    assert "there is no embedding space 9" in shell.fails("spaces", "partition", "9", "--partitions", "2")
+
+
 def test_wrong_input_is_one_clear_line(used: Used) -> None:
     shell, _ = used
     assert "there is no embedding space 9: choose from 1 (openai" in shell.fails("spaces", "build", "9")
@@ -104,7 +118,7 @@ def test_wrong_input_is_one_clear_line(used: Used) -> None:
 def test_help_says_the_way_to_another_model(used: Used) -> None:
     shell, _ = used
     text = shell("spaces", "--help").stdout
-    for command in ("list", "create", "build", "evaluate", "promote", "rollback", "drop"):
+    for command in ("list", "create", "build", "evaluate", "promote", "rollback", "partition", "drop"):
         assert f"\n  {command} " in text
     assert "create, build, evaluate, promote" in text
 

@@ -294,3 +294,20 @@ def test_a_new_line_in_the_file_is_seen_at_the_next_load(tmp_path, monkeypatch):
     assert ("raw_docs" in names, "raw_github_issues" in names, first) == (True, True, "2020-02-02")
     with pytest.raises(ConfigError, match=r"sources\.nothing: unknown kind of source: none is installed"):
         load("[[sources.nothing]]\nname = 'x'\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("a = " + "[" * 900 + "]" * 900, "is nested too deeply"),
+        ('[[repositories]]\nsource = "~no-such-user-here/code"', "is not a path, a URL or owner/name"),
+        ('[[repositories]]\nsource = "a\\u0000b"', "is not a path, a URL or owner/name"),
+        (f'[[repositories]]\nsource = "{"x" * 5000}"', "is not a path, a URL or owner/name"),
+    ],
+)
+def test_what_no_file_should_say_is_refused_in_words(tmp_path: Path, written: str, reason: str) -> None:
+    path = tmp_path / "rag_pipeline.toml"
+    path.write_text(written)
+    with pytest.raises(ConfigError, match=reason) as raised:
+        load_settings(config_file=path, environ={}, cwd=tmp_path)
+    assert str(path) in str(raised.value)

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine, event, inspect
+from sqlalchemy import Engine, NullPool, Pool, create_engine, event, inspect, text
 
-from rag_pipeline.cli.dagster_storage import ready_storage
+from rag_pipeline.cli import dagster_storage
+from rag_pipeline.cli.dagster_storage import opened_instance, ready_storage
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.defs.assets import POOLS
 from rag_pipeline.settings.pools import Pools
@@ -188,3 +189,36 @@ def test_the_run_of_a_command_that_is_still_at_work_is_left_alone(storage) -> No
     job = dg.Definitions(assets=[asks_github], executor=dg.in_process_executor).resolve_job_def("__ASSET_JOB")
     with dg.DagsterInstance.get() as instance:
         assert job.execute_in_process(instance=instance, tags=process_tags()).success
+
+
+def test_a_command_keeps_its_connections_to_dagsters_storage(storage, monkeypatch) -> None:
+    ready_storage()
+    opened: list[object] = []
+
+    def count(connection: object, _: object) -> None:
+        opened.append(connection)
+
+    monkeypatch.setattr(dagster_storage, "_KEPT_S", 600)
+    event.listen(Pool, "connect", count)
+    try:
+        with opened_instance() as instance:
+            before = len(opened)
+            for _ in range(20):
+                instance.event_log_storage.get_pool_limits()
+                instance.get_runs_count()
+    finally:
+        event.remove(Pool, "connect", count)
+    assert len(opened) - before <= 2, "one for events and one for runs"
+
+
+def test_a_kept_connection_that_was_lost_is_made_again(storage, monkeypatch) -> None:
+    ready_storage()
+    monkeypatch.setattr(dagster_storage, "_KEPT_S", 0)
+    engine = create_engine(storage, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    others = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                  "WHERE datname = current_database() AND pid <> pg_backend_pid()")  # fmt: skip
+    with opened_instance() as instance, engine.connect() as connection:
+        assert instance.get_runs_count() == 0
+        assert all(connection.execute(others).scalars().all())
+        assert instance.get_runs_count() == 0
+        assert instance.event_log_storage.get_pool_limits()

@@ -100,10 +100,10 @@ def test_what_is_not_toml_is_one_line(folder, text):
         load_settings(environ={}, cwd=folder)
 
 
-@pytest.mark.parametrize("key", ["home", "lake", "database_url", "config_file"])
+@pytest.mark.parametrize("key", ["home", "lake", "database_url", "replica_url", "config_file"])
 def test_what_belongs_to_the_environment_is_refused_in_the_file(folder, key):
     message = refused(folder, f"{key} = 'postgresql://ada:hunter2@db/rag'")
-    assert "set RAG_HOME, RAG_LAKE or DATABASE_URL in the environment" in message
+    assert "set RAG_HOME, RAG_LAKE, DATABASE_URL or RAG_REPLICA_URL in the environment" in message
     assert "hunter2" not in message
 
 

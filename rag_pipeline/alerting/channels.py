@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
-from typing import Protocol
-
-import httpx
+from typing import TYPE_CHECKING, Protocol
 
 from rag_pipeline.alerting.messages import Alert, as_json, as_slack, as_text
 from rag_pipeline.errors import ConfigError, DeliveryFailed, RagPipelineError
 from rag_pipeline.model import Json
 from rag_pipeline.settings.alerts import Alerts
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class Channel(Protocol):
@@ -173,6 +174,8 @@ def try_all(channels: list[Channel], alert: Alert) -> list[tuple[str, bool, str]
 def _post(
     name: str, address: str, body: Mapping[str, Json], *, timeout_s: float, headers: Mapping[str, str] | None = None
 ) -> httpx.Response:
+    import httpx  # when there is something to say: loading it takes 0.1 s, and Dagster loads this module
+
     # Never the address in a message: that of a webhook is a secret.
     try:
         answer = httpx.post(address, json=body, timeout=timeout_s, headers=dict(headers or {}))

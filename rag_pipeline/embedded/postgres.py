@@ -249,7 +249,8 @@ class EmbeddedPostgres:
             # The children of a server that was killed need a moment to notice.
             if "pre-existing shared memory block" not in self._log_end() or time.monotonic() > deadline:
                 raise DatabaseUnavailable(
-                    f"PostgreSQL in {self._data} does not start: {result.stderr.strip()}\n{self._log_end()}\n"
+                    f"PostgreSQL in {self._data} does not start: {self._why() or result.stderr.strip()}\n"
+                    f"{result.stderr.strip()}\n{self._log_end()}\n"
                     f"The whole log is {self._log}. If the data is lost, move {self._folder} away and run again: "
                     "the index is rebuilt from its sources."
                 )
@@ -281,6 +282,11 @@ class EmbeddedPostgres:
             raise DatabaseUnavailable(
                 f"PostgreSQL in {self._data} runs but refuses work: {str(error).strip()}: see {self._log}"
             ) from error
+
+    def _why(self) -> str:
+        """The last thing that its log calls the end of it."""
+        fatal = [line for line in self._log_end().splitlines() if "FATAL:" in line or "PANIC:" in line]
+        return fatal[-1].strip() if fatal else ""
 
     def _log_end(self, lines: int = 8) -> str:
         try:

@@ -97,7 +97,7 @@ def is_python(documents: Sequence[LabelledDocument]) -> bool:
 def _parses(text: str) -> bool:
     try:
         return bool(ast.parse(text).body)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
         return False
 
 
@@ -137,7 +137,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             row = json.loads(line)
             if not isinstance(row, dict) or "_id" not in row or "text" not in row:
                 raise ValueError("it has no `_id` or no `text`")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}:{number}: not a document or a question of a labelled set: {error}") from error
         yield row
 

@@ -159,7 +159,7 @@ def _name(path: Path, base: Path) -> str:
 def _question(line: str, *, where: str) -> Question:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _refuse(where, f"not JSON ({error})")
     if not isinstance(row, dict):
         _refuse(where, "not a JSON object")

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import ir_measures
-
 from rag_pipeline.model import Scores
 
 CUTOFFS: Final = (5, 10, 20)
-_FAMILIES: Final = (ir_measures.nDCG, ir_measures.R, ir_measures.P, ir_measures.RR, ir_measures.Success)
-MEASURES: Final = tuple(f"{family}@{k}" for family in ("nDCG", "R", "P", "RR", "Success") for k in CUTOFFS)
+_FAMILIES: Final = ("nDCG", "R", "P", "RR", "Success")
+MEASURES: Final = tuple(f"{family}@{k}" for family in _FAMILIES for k in CUTOFFS)
 """Names of what is measured, the most telling family first."""
 HEADLINE: Final = ("nDCG@10", "R@10", "RR@10", "P@5", "Success@5")
 """Those that fit into a table for people; the first one decides which question got worse."""
@@ -31,6 +29,8 @@ def measure(rankings: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[
         ValueError: nothing is relevant to a question, so that no ranking could be better than another, or a ranking
             names something twice.
     """
+    import ir_measures
+
     for query in grades:
         if not any(grade > 0 for grade in grades[query].values()):
             raise ValueError(f"nothing is relevant to question {query!r}: leave it out")
@@ -39,7 +39,7 @@ def measure(rankings: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[
     # Numbers for names: trec_eval's code, written in C, takes only some of them.
     queries = list(grades)
     found: dict[str, dict[str, float]] = {query: {} for query in queries}
-    measures = {family @ k: f"{family}@{k}" for k in CUTOFFS for family in _FAMILIES}
+    measures = {getattr(ir_measures, family) @ k: f"{family}@{k}" for k in CUTOFFS for family in _FAMILIES}
     qrels, run = {}, {}
     for number, query in enumerate(queries):
         names = {name: str(n) for n, name in enumerate({*grades[query], *rankings.get(query, ())})}
