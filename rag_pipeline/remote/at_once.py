@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -118,12 +118,9 @@ def _in_threads(
         started: list[Future[Outcome[T, R]]] = []
         try:
             started += [pool.submit(context.copy().run, work, thing) for thing in things]
-            waiting = set(started)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                    told(len(started) - len(waiting))
+            for ended, future in enumerate(as_completed(started), start=1):
+                future.result()
+                told(ended)
         except BaseException:
             for future in started:
                 future.cancel()
