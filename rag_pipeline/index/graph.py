@@ -29,7 +29,8 @@ IN_MEMORY: Final = 1.35
 LEAST_KB: Final = 512 * 1024
 MOST_KB: Final = 2 * 1024 * 1024
 """More is taken only where the server is set to it."""
-_WORKERS: Final = 4
+WORKERS: Final = 4
+"""Beside the server's own process."""
 
 
 def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
@@ -42,15 +43,19 @@ def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     )  # fmt: skip
 
 
-def build_graph(connection: Connection, table: str, *, partitions: int, dimensions: int) -> bool:
+def build_graph(
+    connection: Connection, table: str, *, partitions: int, dimensions: int, workers: int = WORKERS,
+    analyzed: bool = True,
+) -> bool:  # fmt: skip
     """`ensure_graph` for a table of vectors: its partitions' graphs one after the other, each in the memory for it.
 
-    A partition's graph that is built stays built, whatever happens to the next one.
+    A partition's graph that is built stays built, whatever happens to the next one. Not `analyzed`: the caller does
+    that (`analyze`), once all is written.
     """
-    if not _lacks_graph(connection, table):
+    if not lacks_graph(connection, table):
         return False
     built = [
-        _build_one(connection, part, dimensions=dimensions)
+        _build_one(connection, part, dimensions=dimensions, workers=workers)
         for part in tables_with_graphs(table, partitions=partitions)
     ]  # fmt: skip
     if partitions > 1:
@@ -58,10 +63,14 @@ def build_graph(connection: Connection, table: str, *, partitions: int, dimensio
             connection.execute(statement_of("lock_vectors", table, file="graph"))
             # Finds the graph of each partition, and builds none.
             connection.execute(statement_of("build_graph", table, file="graph"))
-    if any(built):
-        # The planner chooses between graph and exact scan by statistics: give it some before the first query.
-        connection.execute(statement_of("analyze", table, file="graph"))
+    if any(built) and analyzed:
+        analyze(connection, table)
     return any(built)
+
+
+def analyze(connection: Connection, table: str) -> None:
+    """The planner chooses between graph and exact scan by statistics: give it some before the first query."""
+    connection.execute(statement_of("analyze", table, file="graph"))
 
 
 def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
@@ -91,7 +100,7 @@ def graph_bytes(vectors: int, *, dimensions: int) -> int:
 
 
 def allow_memory(
-    connection: Connection, *, graph: int = 0, in_transaction: bool = False, workers: int = _WORKERS
+    connection: Connection, *, graph: int = 0, in_transaction: bool = False, workers: int = WORKERS
 ) -> None:
     """Memory for building indexes, for this session or transaction; `graph`: bytes on disk of the graph to be built.
 
@@ -103,13 +112,13 @@ def allow_memory(
 
 
 def build_in_memory(
-    connection: Connection, build: sql.Composed, *, graph: int = 0, in_transaction: bool = False
+    connection: Connection, build: sql.Composed, *, graph: int = 0, in_transaction: bool = False, workers: int = WORKERS
 ) -> None:
     """Run a statement that builds an index, with the memory for it; see `allow_memory`.
 
     Workers build in shared memory, of which a container has 64 MB unless told otherwise; alone, a build needs none.
     """
-    allow_memory(connection, graph=graph, in_transaction=in_transaction)
+    allow_memory(connection, graph=graph, in_transaction=in_transaction, workers=workers)
     try:
         with connection.transaction() if in_transaction else nullcontext():
             connection.execute(build)
@@ -124,7 +133,7 @@ def aligned(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _build_one(connection: Connection, table: str, *, dimensions: int) -> bool:
+def _build_one(connection: Connection, table: str, *, dimensions: int, workers: int) -> bool:
     with connection.transaction():
         # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
         connection.execute(statement_of("lock_vectors", table, file="graph"))
@@ -132,7 +141,7 @@ def _build_one(connection: Connection, table: str, *, dimensions: int) -> bool:
             return False
         needed = needed_bytes(connection, table, dimensions=dimensions)
         build = statement_of("build_graph", table, file="graph")
-        build_in_memory(connection, build, graph=needed, in_transaction=True)
+        build_in_memory(connection, build, graph=needed, in_transaction=True, workers=workers)
         return True
 
 
@@ -141,6 +150,7 @@ def _has_graph(connection: Connection, table: str) -> bool:
     return bool(present and present[0])
 
 
-def _lacks_graph(connection: Connection, table: str) -> bool:
+def lacks_graph(connection: Connection, table: str) -> bool:
+    """Whether a table holds vectors, and no graph over them."""
     empty = connection.execute(statement_of("is_empty", table, file="graph")).fetchone()
     return not _has_graph(connection, table) and not (empty and empty[0])

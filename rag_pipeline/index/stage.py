@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
@@ -19,10 +20,11 @@ from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.changes import compact_changes, note_changes
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
-from rag_pipeline.index.graph import ensure_graph
+from rag_pipeline.index.graph import analyze, ensure_graph
+from rag_pipeline.index.graph_beside import Connect, graph_beside
 from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
-from rag_pipeline.index.spaces import SpaceVectors
+from rag_pipeline.index.spaces import SpaceVectors, vector_table
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.lake.derive import combine, is_partial, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
@@ -71,11 +73,13 @@ def index_documents(
     progress: Progress,
     pg_search: bool = False,
     kept_from: Mapping[str, datetime] | None = None,
+    connect: Connect | None = None,
 ) -> IndexReport:
     """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking.
 
     What is forgotten is refused, whatever the lake holds, and what of a source type changed last before `kept_from`.
-    `pg_search`: ParadeDB's index is kept up, too.
+    `pg_search`: ParadeDB's index is kept up, too. `connect`: a first graph is built on a connection of its own, while
+    the documents are written.
 
     Raises:
         ConfigError: the server does not carry pg_search.
@@ -100,25 +104,35 @@ def index_documents(
     report.parts, report.fresh = len(parts), len(parts) - len(stale)
     total = sum(int((lake.tags("documents", part, owned=False) or {}).get("rows", "0")) for part in stale)
     advance = Advance(progress, STAGE, total=total, unit="documents")
-    for part, expected in stale.items():
-        _index_part(
-            lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten, advance=advance
-        )
-        failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
-        if (part.tenant, part.repository, part.day) not in failed:
-            record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
-    if stale:
-        # Vectors may have come to texts that were here before; and each row noted costs every search a look.
-        note_changes(connection, {part.tenant for part in stale})
-        compact_changes(connection)
-    # What follows is each one long statement: who watches shall know at what we are.
-    progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
-    if pg_search:
-        for tenant in sorted({part.tenant for part in parts}):
-            report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
-    report.segments_merged = merge_segments(connection)
-    report.graph_built = ensure_graph(connection, space)
+    beside = graph_beside(connection, space, connect=connect) if connect and stale else nullcontext(_nothing_built)
+    with beside as graph_is_built:
+        for part, expected in stale.items():
+            _index_part(
+                lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten,
+                advance=advance,
+            )  # fmt: skip
+            failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
+            if (part.tenant, part.repository, part.day) not in failed:
+                record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
+        if stale:
+            # Vectors may have come to texts that were here before; and each row noted costs every search a look.
+            note_changes(connection, {part.tenant for part in stale})
+            compact_changes(connection)
+        # What follows is each one long statement: who watches shall know at what we are.
+        progress(f"{STAGE}: segments and graph", done=0, total=None, unit="steps")
+        if pg_search:
+            for tenant in sorted({part.tenant for part in parts}):
+                report.pg_search_rows += sync_pg_search(connection, tenant=tenant)
+        report.segments_merged = merge_segments(connection)
+        built = graph_is_built()
+    report.graph_built = ensure_graph(connection, space) or built
+    if built:
+        analyze(connection, vector_table(space))
     return report
+
+
+def _nothing_built() -> bool:
+    return False
 
 
 def _index_part(

@@ -52,7 +52,7 @@ def knowledge_index_asset(
                 pipeline.lake(), days, connection=connection, space=space, now=pipeline.clock(),
                 fingerprint=pipeline_fingerprint(settings), progress=pipeline.progress(context),
                 pg_search=settings.retrieval.lexical == "pg_search",
-                kept_from=settings.retention.kept_from(pipeline.clock()),
+                kept_from=settings.retention.kept_from(pipeline.clock()), connect=pipeline.connection,
             )  # fmt: skip
             failed = quarantine(
                 pipeline, report.failures, stage="knowledge_index", days=days, items=report.written.documents
