@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
 import subprocess
@@ -28,6 +29,8 @@ REMOVED: Final = 20
 QUESTIONS: Final = 200
 _WORD = re.compile(r"(?<![\w/.<`:*_-])[a-z]{5,12}(?![\w/.>`:*_-])")
 _LINES_CHANGED: Final = 3
+_AGE: Final = timedelta(days=30)
+"""Of the files before they are changed, as those of most repositories are older than their last change."""
 
 
 @dataclass(kw_only=True)
@@ -130,8 +133,10 @@ def corpus_of_packages(count: int, packages: Path | None = None) -> Iterator[Cor
     with TemporaryDirectory(prefix="rag-bench-corpus-") as folder:
         _write_all(Path(folder), files)
         identity = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
+        written = (datetime.now(UTC) - _AGE).isoformat()
+        env = os.environ | {"GIT_AUTHOR_DATE": written, "GIT_COMMITTER_DATE": written}
         for command in (("init", "--quiet"), ("add", "--all", "--force"), (*identity, "commit", "-qm", "Files")):
-            subprocess.run(["git", "-C", folder, *command], check=True)
+            subprocess.run(["git", "-C", folder, *command], check=True, env=env)
         with place_for(folder, start_date=(datetime.now(UTC) - timedelta(days=7)).date()) as place:
             yield _with_folder(Corpus(name=f"{count:,} files of installed packages", place=place, files=files))
 

@@ -142,11 +142,11 @@ def _measure(
     whole = [measured for measured in found if not measured.remembers]
     _step(whole, NOTHING)
     for step, change in ((SHARE, corpus.change_a_share), (WORDS, corpus.edit_words)):
-        before = [_texts(measured.system) for measured in whole]
+        before = [measured.system.embedded() for measured in whole]
         change()
         _step(whole, step)
         for measured, texts in zip(whole, before, strict=True):
-            measured.least[step] = len(_texts(measured.system) - texts)
+            measured.least[step] = len(measured.system.embedded() - texts)
     _remove(corpus, whole, embed)
 
 
@@ -191,10 +191,6 @@ def _remove(corpus: Corpus, found: Sequence[Measured], embed: Embed) -> None:
         measured.still_found = sum(
             any(path == removed for path, _ in hits) for removed, hits in zip(texts, answers.hits, strict=True)
         )
-
-
-def _texts(system: System) -> set[str]:
-    return {text for _, text in system.rows()}
 
 
 def _say(what: str) -> None:

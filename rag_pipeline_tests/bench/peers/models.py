@@ -11,7 +11,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -37,6 +37,7 @@ class Counts:
     tokens: int = 0
     """Read by the model; 0 for the fake one, which reads none."""
     seconds: float = 0.0
+    """By the model's clock."""
 
     def save(self, path: Path, **more: object) -> None:
         """Write all as JSON."""
@@ -45,6 +46,9 @@ class Counts:
 
 class Model(Protocol):
     """Texts to vectors of shape (len(texts), 384), normalised, and the tokens that were read."""
+
+    clock: Callable[[], float]
+    """What its seconds are counted by. Of the thread alone where it is Python, which other threads may keep waiting."""
 
     def vectors(self, texts: Sequence[str]) -> tuple[Vectors, int]: ...
 
@@ -60,13 +64,13 @@ class Counted:
         """One call of the model."""
         if not texts:
             return np.zeros((0, DIMENSIONS), dtype=np.float32)
-        started = time.perf_counter()
+        started = self._model.clock()
         vectors, tokens = self._model.vectors(texts)
         self.counts.calls += 1
         self.counts.texts += len(texts)
         self.counts.characters += sum(map(len, texts))
         self.counts.tokens += tokens
-        self.counts.seconds += time.perf_counter() - started
+        self.counts.seconds += self._model.clock() - started
         return vectors
 
     def question(self, text: str) -> Vectors:
@@ -76,6 +80,8 @@ class Counted:
 
 class Fake:
     """The mean of random vectors of a text's first words: texts that share words are near each other."""
+
+    clock = staticmethod(time.thread_time)
 
     def __init__(self) -> None:
         self._of_words = np.random.default_rng(7).normal(size=(_BUCKETS, DIMENSIONS)).astype(np.float32)
@@ -97,6 +103,8 @@ class Plain:
 
     One session that uses all cores. https://sbert.net/docs/package_reference/sentence_transformer/
     """
+
+    clock = staticmethod(time.perf_counter)
 
     def __init__(self) -> None:
         import onnxruntime
@@ -135,6 +143,8 @@ class Plain:
 class Lent:
     """The local model as the pipeline runs it; every token of a text is read."""
 
+    clock = staticmethod(time.perf_counter)
+
     def __init__(self) -> None:
         from rag_pipeline.embedding import make_embedder
         from rag_pipeline.settings import Embedding
@@ -156,6 +166,7 @@ class Remembering:
     def __init__(self, model: Model, file: Path, *, recalls: bool) -> None:
         """Unless it `recalls`, it computes everything, and only adds to the file."""
         self._model, self._file, self._recalls = model, file, recalls
+        self.clock = model.clock
         self._known: dict[str, Vectors] = self._kept() if recalls else {}
 
     def vectors(self, texts: Sequence[str]) -> tuple[Vectors, int]:

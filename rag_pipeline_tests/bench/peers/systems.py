@@ -82,6 +82,9 @@ class System(Protocol):
     def rows(self) -> list[tuple[str, str]]:
         """Path and text of every row that can be found."""
 
+    def embedded(self) -> set[str]:
+        """What tells apart the texts that have a vector: those that are alike need only one."""
+
     def ask(self, questions: Sequence[Question]) -> Answers:
         """Each question, the second time that it is asked."""
 
@@ -156,6 +159,9 @@ class OtherLibrary:
         query = f"SELECT {layout.path}, {layout.text} FROM {layout.table}"
         with psycopg.connect(self.url) as connection:
             return connection.execute(query.encode()).fetchall()
+
+    def embedded(self) -> set[str]:
+        return {text for _, text in self.rows()}
 
     def ask(self, questions: Sequence[Question]) -> Answers:
         asked = self._state / "questions.json"
@@ -237,6 +243,11 @@ class OurPipeline:
             return connection.execute(
                 "SELECT path, text FROM rag.chunks JOIN rag.documents USING (document_id)"
             ).fetchall()
+
+    def embedded(self) -> set[str]:
+        """Hashes: a chunk may be embedded with the name of its function before it."""
+        with psycopg.connect(self._url) as connection:
+            return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_hash FROM rag.chunks")}
 
     def ask(self, questions: Sequence[Question], *, legs: str = "fused") -> Answers:
         """`legs` as a `SearchQuery` takes them; `fused` is what users get."""
