@@ -41,7 +41,12 @@ _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+"
 
 def terms_of(text: str) -> list[str]:
     """All terms of a text, those of one word beside each other, in reading order."""
-    return [term for token in _TOKEN.findall(text) for term in _expanded(token)]
+    return [term for token in tokens_of(text) for term in terms_of_token(token)]
+
+
+def tokens_of(text: str) -> list[str]:
+    """Words, versions, dotted names: what has terms, in reading order."""
+    return _TOKEN.findall(text)
 
 
 def placed_terms(text: str, *, among: Collection[str] | None = None) -> Iterator[tuple[str, int, int]]:
@@ -52,7 +57,7 @@ def placed_terms(text: str, *, among: Collection[str] | None = None) -> Iterator
     wanted = None if among is None else frozenset(among)
     for found in _TOKEN.finditer(text):
         # What a word holds is mostly known; where it stands has to be found out.
-        if wanted is None or not wanted.isdisjoint(_expanded(found[0])):
+        if wanted is None or not wanted.isdisjoint(terms_of_token(found[0])):
             begin = found.start()
             yield from ((term[:MAX_TERM_CHARS], begin + start, begin + end) for term, start, end in _placed(found[0]))
 
@@ -61,8 +66,8 @@ def count_terms(text: str) -> Counter[str]:
     """How often each term occurs in a text; the counts add up to the text's length."""
     counts: Counter[str] = Counter()
     before = counts.get  # many times faster than what `counts[term] += 1` does for a new term
-    for token, occurrences in Counter(_TOKEN.findall(text)).items():
-        for term in _known.get(token) or _expanded(token):
+    for token, occurrences in Counter(tokens_of(text)).items():
+        for term in _known.get(token) or terms_of_token(token):
             counts[term] = before(term, 0) + occurrences
     return counts
 
@@ -70,8 +75,8 @@ def count_terms(text: str) -> Counter[str]:
 _known: dict[str, tuple[str, ...]] = {}
 
 
-def _expanded(token: str) -> tuple[str, ...]:
-    """The terms of one token, from memory when it was met before: most words of a corpus are."""
+def terms_of_token(token: str) -> tuple[str, ...]:
+    """The terms of one token of `tokens_of`, from memory when it was met before: most words of a corpus are."""
     terms = _known.get(token)
     if terms is None:
         if len(_known) >= _MAX_REMEMBERED:

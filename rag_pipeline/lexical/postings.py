@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.lexical.analyzer import count_terms
+from rag_pipeline.lexical.analyzer import count_terms, terms_of_token, tokens_of
 
 ENTRY: Final = np.dtype([("number", "<u4"), ("occurrences", "<u2"), ("length", "<u2")])
 """A chunk that holds a term: its number, how often it holds it, and its length in terms."""
@@ -72,36 +72,61 @@ def make_segment(added: Sequence[tuple[int, str]], removed: Sequence[tuple[int, 
     )
 
 
-def _members(numbers: Sequence[int], lengths: Sequence[int]) -> Members:
+class _Tokens(dict[str, int]):
+    """Numbers of tokens, and of the terms that they have: each token is taken apart once, however often it comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vocabulary: dict[str, int] = {}
+        self.terms: list[int] = []
+        """Of all tokens, one after the other."""
+        self.ends: list[int] = [0]
+        """Where in `terms` those of a token end; those of the next begin there."""
+
+    def __missing__(self, token: str) -> int:
+        number = self[token] = len(self)
+        self.terms += [self.vocabulary.setdefault(term, len(self.vocabulary)) for term in terms_of_token(token)]
+        self.ends.append(len(self.terms))
+        return number
+
+
+def _members(numbers: Sequence[int], lengths: Sequence[int] | NDArray[np.int64]) -> Members:
     members = np.empty(len(numbers), dtype=MEMBER)
     members["number"] = numbers
-    members["length"] = [min(length, _MOST) for length in lengths]
+    members["length"] = np.minimum(np.asarray(lengths, dtype=np.int64), _MOST)
     return members
 
 
 def _entries(added: Sequence[tuple[int, str]]) -> tuple[dict[str, bytes], Members]:
-    """The entries of each term as bytes, and the chunks with their lengths."""
-    vocabulary: dict[str, int] = {}
-    ids: list[int] = []
-    occurrences: list[int] = []
-    lengths, distinct = [], []
+    """The entries of each term as bytes, and the chunks with their lengths.
+
+    Chunks are counted together: as (term, chunk), sorted, of which equal ones follow each other.
+    """
+    tokens = _Tokens()
+    found, counts = [], []
     for _, text in added:
-        counts = count_terms(text)
-        ids.extend(vocabulary.setdefault(term, len(vocabulary)) for term in counts)
-        occurrences.extend(counts.values())
-        lengths.append(counts.total())
-        distinct.append(len(counts))
-    members = _members([number for number, _ in added], lengths)
-    table = np.empty(len(ids), dtype=ENTRY)
-    table["number"] = np.repeat(members["number"], distinct)
-    table["length"] = np.repeat(members["length"], distinct)
-    table["occurrences"] = np.minimum(np.array(occurrences, dtype=np.int64), _MOST)
-    id_of = np.array(ids, dtype=np.int64)
-    order = np.argsort(id_of, kind="stable")  # within a term, numbers stay ascending
-    content = table[order].tobytes()
-    ends = (np.cumsum(np.bincount(id_of, minlength=len(vocabulary))) * ENTRY.itemsize).tolist()
-    found = {term: content[start:end] for term, (start, end) in zip(vocabulary, pairwise([0, *ends]), strict=True)}
-    return found, members
+        numbers = list(map(tokens.__getitem__, tokens_of(text)))
+        found.append(np.array(numbers, dtype=np.int64))
+        counts.append(len(numbers))
+    token = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+    ends = np.array(tokens.ends, dtype=np.int64)
+    of_token = ends[token + 1] - ends[token]
+    chunk = np.repeat(np.repeat(np.arange(len(added)), counts), of_token)
+    members = _members([number for number, _ in added], np.bincount(chunk, minlength=len(added)).astype(np.int64))
+    # Of each token the places of its terms, one after the other.
+    before = np.cumsum(of_token) - of_token
+    place = np.arange(len(chunk)) + np.repeat(ends[token] - before, of_token)
+    term = np.array(tokens.terms, dtype=np.int64)[place]
+    pair, occurrences = np.unique(term * len(added) + chunk, return_counts=True)
+    term, chunk = np.divmod(pair, max(1, len(added)))
+    table = np.empty(len(pair), dtype=ENTRY)
+    table["number"] = members["number"][chunk]
+    table["length"] = members["length"][chunk]
+    table["occurrences"] = np.minimum(occurrences, _MOST)
+    content = table.tobytes()
+    cuts = (np.cumsum(np.bincount(term, minlength=len(tokens.vocabulary))) * ENTRY.itemsize).tolist()
+    of_term = zip(tokens.vocabulary, pairwise([0, *cuts]), strict=True)
+    return {term: content[start:end] for term, (start, end) in of_term}, members
 
 
 def read_entries(parts: Sequence[bytes], *, removed: NDArray[np.uint32]) -> Entries:
