@@ -191,9 +191,10 @@ class _Legs:
     ) -> Callable[[], list[tuple[int, float]]] | None:
         if self._space is None or self._values["query"] is None:
             return None
-        way: Way = "graph" if self._query.is_filtered else "graph_everywhere"
-        if few is not None or segments.statistics.chunks <= EXACT_UP_TO:
-            way = "exact"
+        is_small = few is not None or segments.statistics.chunks <= EXACT_UP_TO
+        way: Way = "exact" if is_small else "graph"
+        if not self._query.is_filtered:
+            way = "exact_everywhere" if is_small else "graph_everywhere"
         return ask_nearest(self._connection, self._values, self._space, way=way)
 
     def _ask_similarities(self, numbers: Sequence[int]) -> Callable[[], Mapping[int, float]] | None:

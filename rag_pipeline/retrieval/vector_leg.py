@@ -1,7 +1,8 @@
 """The vector leg: the chunks nearest to a question.
 
-Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a graph
-scan that finds fewer than it was asked for is repeated exactly, so that k rows come back whenever k exist.
+Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a scan of the
+vectors that finds fewer chunks than it was asked for is repeated by way of the chunks, so that k rows come back whenever
+k exist.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Literal
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.spaces import vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
-Way = Literal["exact", "graph", "graph_everywhere"]
+Way = Literal["exact", "exact_everywhere", "graph", "graph_everywhere"]
 
 
 def ask_nearest(
@@ -26,11 +28,11 @@ def ask_nearest(
 
     They are waited for when they are wanted: in a pipeline, the server looks meanwhile.
     """
-    asked = connection.execute(statement(way, space), values)
+    asked = connection.execute(statement(way, space), {**values, "vectors": f"rag.{vector_table(space)}"})
 
     def answer() -> list[tuple[int, float]]:
         found = asked.fetchall()
-        if way == "exact":
+        if way == "exact" or (way == "exact_everywhere" and len(found) == values["limit"]):
             return [(row[0], 1.0 - row[1]) for row in found]
         if len(found) < values["limit"]:
             return ask_nearest(connection, values, space, way="exact")()
@@ -50,7 +52,7 @@ def ask_similarities(
 
 def statement(name: str, space: EmbeddingSpace) -> bytes:
     """A query of `search.sql` with the space's own table and the filters named in it."""
-    return with_filters(name, vectors=f"vectors_{space.space_id}")
+    return with_filters(name, vectors=vector_table(space))
 
 
 @cache

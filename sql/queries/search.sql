@@ -61,6 +61,25 @@ JOIN rag.{vectors} AS v ON v.text_hash = m.text_hash AND v.tenant_id = %(tenant)
 ORDER BY distance, m.number
 LIMIT %(limit)s;
 
+-- name: exact_everywhere
+-- Without filters, the vectors are compared first, and only of the nearest it is asked whose they are. Where most of the
+-- table is other tenants', it gives nothing: reading all of it would take longer than the tenant's own. The sum keeps the
+-- planner from walking the graph.
+WITH nearest AS MATERIALIZED (
+    SELECT v.text_hash, (v.embedding <=> %(query)s) + 0.0 AS distance
+    FROM rag.{vectors} AS v
+    WHERE v.tenant_id = %(tenant)s
+      AND (SELECT reltuples FROM pg_class WHERE oid = to_regclass(%(vectors)s)) < 4 * %(enough)s::float8
+    ORDER BY distance
+    -- Twice as many as are wanted: some are of texts that stand in no chunk any more, or in none that the reader may see.
+    FETCH FIRST (2 * %(limit)s) ROWS WITH TIES
+)
+SELECT c.number, n.distance
+FROM nearest AS n
+JOIN rag.chunks AS c ON c.text_hash = n.text_hash AND c.tenant_id = %(tenant)s
+ORDER BY n.distance, c.number
+LIMIT %(limit)s;
+
 -- name: graph
 SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.{vectors} AS v
