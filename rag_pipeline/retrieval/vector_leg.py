@@ -1,8 +1,8 @@
 """The vector leg: the chunks nearest to a question.
 
-Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a scan of the
-vectors that finds fewer chunks than it was asked for is repeated by way of the chunks, so that k rows come back whenever
-k exist.
+Exact over the matching chunks while they are few, the HNSW graph with an iterative scan when they are many; a scan of
+the vectors that finds fewer chunks than it was asked for is repeated by way of the chunks, so that k rows come back
+whenever k exist.
 """
 
 from __future__ import annotations
