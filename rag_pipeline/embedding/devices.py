@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 from rag_pipeline.errors import ConfigError
@@ -43,29 +41,3 @@ def device_for(wanted: Literal["auto", "cpu", "cuda"], *, threads: int, availabl
         return Device(provider=CPU, threads=threads or cores, batch_windows=8, batch_tokens=512)
     # A GPU wants products large enough for all its cores. Two threads: one prepares while the other's batch runs.
     return Device(provider=CUDA, threads=threads or 2, batch_windows=256, batch_tokens=16_384)
-
-
-def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Cores that this process may use: those it is bound to, and no more than its container's share of time."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS, Windows
-        cores = os.cpu_count() or 1
-    share = _quota(cgroup)
-    return max(1, min(cores, round(share)) if share is not None else cores)
-
-
-def _quota(cgroup: Path) -> float | None:
-    """CPUs' worth of time that the container gets (cgroup v2, then v1); None: as much as there is."""
-    try:
-        quota, period = (cgroup / "cpu.max").read_text().split()
-    except (OSError, ValueError):
-        try:
-            quota, period = ((cgroup / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-        except OSError:
-            return None
-    try:
-        share = int(quota) / int(period)
-    except (ValueError, ZeroDivisionError):  # "max"
-        return None
-    return share if share > 0 else None

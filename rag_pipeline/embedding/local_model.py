@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rag_pipeline.embedding.devices import CPU, CUDA, Device, device_for, usable_cores
+from rag_pipeline.cores import usable_cores
+from rag_pipeline.embedding.devices import CPU, CUDA, Device, device_for
 from rag_pipeline.embedding.fused_graph import fused_model
 from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.errors import ConfigError

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rag_pipeline.chunking.stage import chunk_documents
+from rag_pipeline.cores import usable_cores
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.documents.stage import clean_items
-from rag_pipeline.embedding.devices import device_for, usable_cores
+from rag_pipeline.embedding.devices import device_for
 from rag_pipeline.embedding.local import LocalEmbedder, batches_of, windows_of
 from rag_pipeline.embedding.onnx_wire import Graph
 from rag_pipeline.embedding.wordpiece import wordpiece

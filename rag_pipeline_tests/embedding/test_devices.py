@@ -9,8 +9,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from rag_pipeline.cores import usable_cores
 from rag_pipeline.embedding import local_model
-from rag_pipeline.embedding.devices import CPU, CUDA, device_for, usable_cores
+from rag_pipeline.embedding.devices import CPU, CUDA, device_for
 from rag_pipeline.embedding.fused_graph import fused_model
 from rag_pipeline.embedding.local import batches_of, windows_of
 from rag_pipeline.embedding.onnx_wire import Graph, read_tensors
