@@ -8,7 +8,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -27,7 +29,7 @@ R = TypeVar("R")
 class Isolated:
     """Functions of a module, called in a second process that is started on first use and again after each failure.
 
-    Arguments and results are pickled. Not for use by several threads.
+    Arguments and results are pickled. For one thread at a time, but for `stop`.
     """
 
     def __init__(self, *, timeout_s: float, memory_bytes: int) -> None:
@@ -36,12 +38,19 @@ class Isolated:
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._starting = threading.Lock()
+        self._is_stopped = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, so that a call need not start one."""
+        return self._process is not None
 
     def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function returns.
@@ -65,23 +74,40 @@ class Isolated:
             raise ItemError(value)
         return value  # type: ignore[no-any-return]  # pickled over there as what the function returned
 
+    def stop(self) -> None:
+        """From another thread: end the call under way, if there is one, and let none follow; both raise `ItemError`."""
+        with self._starting:
+            self._is_stopped = True
+            if self._process is not None:
+                self._process.kill()
+
     def close(self) -> None:
         """End the process; the next call starts another one."""
         if self._connection is not None:
             self._connection.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._process = self._connection = None
+        with self._starting:
+            process, self._process, self._connection = self._process, None, None
+        if process is not None:
+            process.kill()
+            process.wait()
 
     def _connected(self) -> Connection:
-        if self._connection is None:
-            ours, theirs = Pipe()
-            command = [sys.executable, "-m", __name__, str(theirs.fileno()), str(self._memory_bytes)]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-            theirs.close()
-            self._connection = ours
-        return self._connection
+        with self._starting:
+            if self._is_stopped:
+                raise ItemError("the work that it was part of was ended: run it again")
+            if self._connection is None:
+                self._process, self._connection = self._started()
+            return self._connection
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        ours, theirs = Pipe()
+        command = [sys.executable, "-m", __name__, str(theirs.fileno()), str(self._memory_bytes)]
+        # In a group of its own, Ctrl-C at a terminal does not reach it before it can say that it does not want it.
+        process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0,
+        )  # fmt: skip
+        theirs.close()
+        return process, ours
 
     def _ended(self) -> str:
         """Why there is no answer; the process is gone afterwards."""
@@ -107,7 +133,10 @@ def _serve(connection: Connection) -> None:
         signal.setitimer(signal.ITIMER_REAL, timeout_s)
         answer = _answer(function, args, kwargs)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        connection.send(answer)
+        try:
+            connection.send(answer)
+        except OSError:
+            return  # whoever asked is gone
 
 
 def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
@@ -121,8 +150,21 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         return False, f"{type(error).__name__}: {error}"
 
 
+class _WithoutPandas(MetaPathFinder):
+    """Spares a process that works for us the import of pandas.
+
+    The first array that pyarrow makes of a list loads it, where it is installed, to see whether the list is one of its
+    own. That takes half a second, more than all else that is loaded there, and nothing that is called there needs it.
+    """
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # its contract
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not loaded in processes of ours", name=fullname)
+
+
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that calls
+    sys.meta_path.insert(0, _WithoutPandas())
     if sys.platform == "linux":
         import resource
 

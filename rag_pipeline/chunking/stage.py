@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION, chunk_document
 from rag_pipeline.chunking.tokens import TokenCounter
-from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.lake.derive import DeriveReport, combine, derive
-from rag_pipeline.lake.schemas import CHUNKS, documents_of, to_batches
+from rag_pipeline.lake.schemas import CHUNKS, documents_of
+from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, Failure, failure_of
 from rag_pipeline.progress import Advance, Progress
@@ -27,7 +28,7 @@ class Rules:
 
     settings: Chunking
     count_tokens: TokenCounter
-    """Picklable: long documents are cut in a process of their own."""
+    """Picklable: most documents are cut in other processes."""
     counting: str
     """Names what `count_tokens` counts."""
     context: Context = "none"
@@ -43,35 +44,42 @@ class Rules:
         return chunk_document(document, settings=self.settings, count_tokens=self.count_tokens, context=self.context)
 
 
-def chunk_documents(lake: Lake, days: DayRange, *, rules: Rules, limits: Documents, progress: Progress) -> DeriveReport:
-    """Bring the `chunks` parts of these days up to date with `documents`."""
-    with Isolated(timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes) as isolated:
+@dataclass(frozen=True, slots=True)
+class _Cutting:
+    """The chunks of one document, for `spread`."""
+
+    rules: Rules
+    schema: ClassVar[pa.Schema] = CHUNKS
+    sized_by: ClassVar[str] = "text"
+    worth: ClassVar[int] = 2_000_000  # are a second's work, where a process takes half of one to start
+
+    def read(self, batch: pa.RecordBatch, /) -> Iterator[Document]:
+        return documents_of(batch)
+
+    def check(self, size: int, /) -> None:
+        """None is too long: cleaning has seen to that."""
+
+    def made(self, document: Document, /) -> list[Chunk]:
+        return self.rules.chunks_of(document)
+
+    def failure(self, document: Document, error: Exception, /) -> Failure:
+        return failure_of(document, stage=STAGE, reason=f"{type(error).__name__}: {error}")
+
+
+def chunk_documents(
+    lake: Lake, days: DayRange, *, rules: Rules, limits: Documents, progress: Progress, processes: int | None = None
+) -> DeriveReport:
+    """Bring the `chunks` parts of these days up to date with `documents`.
+
+    Large parts are cut by several processes, `processes` at most (None: as many as there are cores to use).
+    """
+    with pool_of(processes, limits) as pool:
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
-            chunks = _chunks(lake, part, failures, rules=rules, isolated=isolated, advance=advance)
-            return to_batches(chunks, CHUNKS, size=lambda chunk: len(chunk.text))
+            read = lake.read("documents", part)
+            return spread(read, _Cutting(rules), pool=pool, failures=failures, advance=advance)
 
         return derive(
             lake, days, stage=STAGE, inputs=["documents"], schema=CHUNKS, stage_fingerprint=rules.fingerprint,
             transform=transform, progress=progress, report=DeriveReport(),
         )  # fmt: skip
-
-
-def _chunks(
-    lake: Lake, part: Part, failures: list[Failure], *, rules: Rules, isolated: Isolated, advance: Advance
-) -> Iterator[Chunk]:
-    for batch in lake.read("documents", part):
-        for document in documents_of(batch):
-            advance()
-            if document.deleted:
-                continue
-            try:
-                if len(document.text) <= SMALL_CHARS:
-                    chunks = rules.chunks_of(document)
-                else:
-                    chunks = isolated.call(Rules.chunks_of, rules, document)
-            except Exception as error:
-                # Whatever one document does to a splitter must not stop the others.
-                failures.append(failure_of(document, stage=STAGE, reason=f"{type(error).__name__}: {error}"))
-            else:
-                yield from chunks

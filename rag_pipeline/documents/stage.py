@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
 from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, clean
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
-from rag_pipeline.documents.redaction.document import redactions_of
+from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
-from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.lake.derive import DeriveReport, derive
-from rag_pipeline.lake.schemas import DOCUMENTS, items_of, to_batches
+from rag_pipeline.lake.schemas import DOCUMENTS, items_of, metadata_naming
+from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, failure_of
 from rag_pipeline.progress import Advance, Progress
@@ -49,32 +49,51 @@ def fingerprint(threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAU
     return made if redaction == DEFAULT_REDACTION else f"{made}/redaction-{settings_fingerprint(redaction)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Cleaning:
+    """The document of one item, for `spread`."""
+
+    threads: Threads
+    redaction: Redaction
+    max_bytes: int
+    schema: ClassVar[pa.Schema] = DOCUMENTS
+    sized_by: ClassVar[str] = "content"
+    worth: ClassVar[int] = 8_000_000  # bytes are more than half a second's work, which a process takes to start
+
+    def read(self, batch: pa.RecordBatch, /) -> Iterator[SourceItem]:
+        return items_of(batch)
+
+    def check(self, size: int, /) -> None:
+        if size > self.max_bytes:
+            raise ItemError(
+                f"its {size:,} bytes are more than documents.max_bytes ({self.max_bytes:,}): "
+                "leave it out, or raise that"
+            )
+
+    def made(self, item: SourceItem, /) -> list[Document]:
+        return [clean(item, threads=self.threads, redaction=self.redaction)]
+
+    def failure(self, item: SourceItem, error: Exception, /) -> Failure:
+        return failure_of(item, stage=STAGE, reason=redact(f"{type(error).__name__}: {error}").text)
+
+
 def clean_items(
     lake: Lake, days: DayRange, *, inputs: Sequence[str], threads: Threads, redaction: Redaction = DEFAULT_REDACTION,
-    limits: Documents = DEFAULT_LIMITS, progress: Progress,
+    limits: Documents = DEFAULT_LIMITS, progress: Progress, processes: int | None = None,
 ) -> DocumentsReport:  # fmt: skip
     """Bring the `documents` parts of these days up to date with the raw stages named in `inputs`.
 
     Of several states of one item, as a poll and a webhook bring them, the newest counts, and of equally new ones that
-    of the last input.
+    of the last input. Large parts are cleaned by several processes, `processes` at most (None: as many as there are
+    cores to use).
     """
     report = DocumentsReport()
-    with Isolated(timeout_s=limits.timeout_s, memory_bytes=limits.memory_bytes) as isolated:
-
-        def cleaned(item: SourceItem) -> Document:
-            if len(item.content) > limits.max_bytes:
-                raise ItemError(
-                    f"its {len(item.content):,} bytes are more than documents.max_bytes ({limits.max_bytes:,}): "
-                    "leave it out, or raise that"
-                )
-            if len(item.content) <= SMALL_CHARS:
-                return clean(item, threads=threads, redaction=redaction)
-            return isolated.call(clean, item, threads=threads, redaction=redaction)
+    cleaning = _Cleaning(threads, redaction, limits.max_bytes)
+    with pool_of(processes, limits) as pool:
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
-            documents = _documents(lake, part, failures, inputs=inputs, cleaned=cleaned, advance=advance)
-            counted = _counted(documents, report.redactions)
-            return to_batches(counted, DOCUMENTS, size=lambda document: len(document.text))
+            read = _newest(lake, part, inputs, advance)
+            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report.redactions)
 
         return derive(
             lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS, transform=transform, progress=progress,
@@ -82,27 +101,25 @@ def clean_items(
         )  # fmt: skip
 
 
-def _counted(documents: Iterator[Document], redactions: Counter[str]) -> Iterator[Document]:
-    for document in documents:
-        redactions.update(redactions_of(document))
-        yield document
+def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for metadata in metadata_naming(batch, BY_KIND):
+            redactions.update(redactions_in(metadata))
+        yield batch
 
 
-def _documents(
-    lake: Lake, part: Part, failures: list[Failure], *, inputs: Sequence[str],
-    cleaned: Callable[[SourceItem], Document], advance: Advance,
-) -> Iterator[Document]:  # fmt: skip
+def _newest(lake: Lake, part: Part, inputs: Sequence[str], advance: Advance) -> Iterator[pa.RecordBatch]:
+    """All items of a part, input after input, without those that another one replaces."""
     superseded = _superseded(lake, part, inputs)
-    for place, item in _items(lake, part, inputs):
-        advance()
-        if place in superseded:
-            continue
-        try:
-            yield cleaned(item)
-        except Exception as error:
-            # Whatever one file does to a parser must not stop the others.
-            reason = redact(f"{type(error).__name__}: {error}").text
-            failures.append(failure_of(item, stage=STAGE, reason=reason))
+    for number, stage in enumerate(inputs):
+        before = 0
+        for batch in lake.read(stage, part):
+            places = range(before, before + batch.num_rows)
+            kept = [row for row, place in enumerate(places) if (number, place) not in superseded]
+            before += batch.num_rows
+            advance(batch.num_rows - len(kept))
+            if kept:
+                yield batch if len(kept) == batch.num_rows else batch.take(pa.array(kept))
 
 
 _Place: TypeAlias = tuple[int, int]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rag_pipeline.model import Chunk, Document, Section, SourceItem
+from rag_pipeline.model import Chunk, Document, Json, Section, SourceItem
 
 _ID = pa.binary(16)
 _TIME = pa.timestamp("us", tz="UTC")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LINES = pa.list_(pa.int32())
 
 _ORIGIN = [
@@ -93,6 +96,29 @@ def to_batches(
         yield _to_batch(pending, schema)
 
 
+def rebatched(batches: Iterable[pa.RecordBatch], *, sized_by: str) -> Iterator[pa.RecordBatch]:
+    """The same rows in the batches that `to_batches` makes of their nouns, sized by the characters of that column."""
+    pending: list[pa.RecordBatch] = []
+    rows = held = 0
+    for batch in batches:
+        lengths = pc.utf8_length(batch.column(sized_by))
+        size = pc.sum(lengths).as_py() or 0
+        if rows + batch.num_rows < _BATCH_ROWS and held + size < _BATCH_BYTES:
+            pending.append(batch)
+            rows, held = rows + batch.num_rows, held + size
+            continue
+        start = 0
+        for end, length in enumerate(lengths.to_pylist(), start=1):
+            rows, held = rows + 1, held + length
+            if rows >= _BATCH_ROWS or held >= _BATCH_BYTES:
+                yield pa.concat_batches([*pending, batch.slice(start, end - start)])
+                pending, start, rows, held = [], end, 0, 0
+        if start < batch.num_rows:
+            pending.append(batch.slice(start))
+    if rows:
+        yield pa.concat_batches(pending)
+
+
 def items_of(batch: pa.RecordBatch) -> Iterator[SourceItem]:
     """The source items of a batch."""
     return _nouns(batch, SourceItem)
@@ -106,6 +132,13 @@ def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
 def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
     """The chunks of a batch."""
     return _nouns(batch, Chunk)
+
+
+def metadata_naming(batch: pa.RecordBatch, key: str) -> Iterator[Mapping[str, Json]]:
+    """The metadata of those rows that have such a key, in their order; the others are not read."""
+    column = batch.column("metadata")
+    naming = column.filter(pc.match_substring(column, dump_metadata({key: 0})[1:-2]))
+    return (found for value in naming.to_pylist() if key in (found := json.loads(value)))
 
 
 def ids_of(column: pa.Array) -> list[UUID]:
@@ -146,6 +179,12 @@ def _column(batch: pa.RecordBatch, name: str) -> list[Any]:
         # Written by a version that did not know this column yet.
         return [None] * batch.num_rows
     array = batch.column(name)
+    if array.type == _TIME:
+        # Not by pyarrow's own way to a moment, which takes four times as long and loads pandas first.
+        return [
+            None if value is None else _EPOCH + timedelta(microseconds=value)
+            for value in array.cast(pa.int64()).to_pylist()
+        ]
     values = array.to_pylist()
     if array.type == _ID:
         return [UUID(bytes=value) for value in values]

@@ -245,7 +245,7 @@ class Documents(Section):
     timeout_s: float = Field(default=60.0, gt=0)
     """For cleaning it, and again for chunking it."""
     memory_bytes: int = Field(default=4 << 30, ge=1 << 29)
-    """For the process that reads long documents."""
+    """For each process that reads documents."""
 
 
 class Chunking(Section):

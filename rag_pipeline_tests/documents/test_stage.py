@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 
 from rag_pipeline.documents import clean
-from rag_pipeline.documents.stage import clean_items, fingerprint
+from rag_pipeline.documents.stage import DocumentsReport, clean_items, fingerprint
 from rag_pipeline.lake.derive import DeriveReport
 from rag_pipeline.lake.schemas import ITEMS, documents_of, to_batches
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, SourceItem
 from rag_pipeline.progress import silent
 from rag_pipeline.settings import Documents, Threads
+from rag_pipeline_tests.documents.redaction.planted import TOKENS
 from rag_pipeline_tests.documents.threads import comment, thread, thread_item
 
 MakeItem = Callable[..., SourceItem]
@@ -170,3 +172,27 @@ def test_a_long_document_is_the_same_as_in_this_process(stage: Stage, make_item:
     assert not stage.run().failures
     (document,) = stage.documents()
     assert document.text == clean(item).text
+
+
+def test_several_processes_write_the_same_file(
+    stage: Stage, make_item: MakeItem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = TOKENS["github-classic"](random.Random(10))
+    texts = [f"# Page {number}\n\n{'Words of it. ' * number}\n\n{token}\n" for number in range(60)]
+    items = [make_item(text, path=f"{number}.md") for number, text in enumerate(texts)]
+    stage.put("raw_polled", make_item(LONG, path="long.md"), *items, thread_item(b"{"))
+    stage.put("raw_dropped", *(make_item("Newer.", path=f"{n}.md", source_updated_at=moment(23)) for n in range(20)))
+    alone = stage.run(processes=1)
+    monkeypatch.setattr("rag_pipeline.documents.stage._Cleaning.worth", 5_000)
+    assert stage.part
+    path = Path(stage.lake.path("documents", stage.part))
+    written = path.read_bytes()
+    path.unlink()
+    together = stage.run(processes=2)
+    assert path.read_bytes() == written
+    assert (together.rows, together.failures) == (alone.rows, alone.failures)
+    assert isinstance(alone, DocumentsReport)
+    assert isinstance(together, DocumentsReport)
+    assert together.redactions == alone.redactions == {"github-token": 40}
+    assert alone.rows == 61
+    assert len(alone.failures) == 1

@@ -17,6 +17,8 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, Section
 from rag_pipeline.settings import Redaction
 
+BY_KIND: Final = "redactions_by_kind"
+"""The key of the metadata that counts all that was redacted."""
 MAX_ENTRIES: Final = 100
 """Entries of `metadata["redactions"]`; `metadata["redactions_by_kind"]` counts them all."""
 
@@ -94,7 +96,7 @@ class _Redactor:
         by_kind: Counter[str] = Counter()
         for (kind, _), count in self.found.items():
             by_kind[kind] += count
-        return {"redactions": entries[:MAX_ENTRIES], "redactions_by_kind": dict(sorted(by_kind.items()))}
+        return {"redactions": entries[:MAX_ENTRIES], BY_KIND: dict(sorted(by_kind.items()))}
 
 
 def redact_document(document: Document, *, settings: Redaction) -> Document:
@@ -120,9 +122,9 @@ def redact_document(document: Document, *, settings: Redaction) -> Document:
     )  # fmt: skip
 
 
-def redactions_of(document: Document) -> Counter[str]:
-    """How many values of each kind were redacted in a document."""
-    counts = document.metadata.get("redactions_by_kind")
+def redactions_in(metadata: Mapping[str, Json]) -> Counter[str]:
+    """How many values of each kind were redacted in the document that has this metadata."""
+    counts = metadata.get(BY_KIND)
     found: Counter[str] = Counter()
     for kind, count in counts.items() if isinstance(counts, Mapping) else ():
         if isinstance(count, int):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from rag_pipeline.documents import clean
-from rag_pipeline.documents.redaction.document import MAX_ENTRIES, redactions_of
+from rag_pipeline.documents.redaction.document import MAX_ENTRIES, redactions_in
 from rag_pipeline.documents.stage import fingerprint
 from rag_pipeline.model import SourceItem
 from rag_pipeline.settings import Redaction
@@ -31,7 +31,7 @@ def test_text_title_and_metadata_hold_no_secret(make_item: MakeItem) -> None:
     assert TOKEN not in everything(document)
     assert PASSWORD not in everything(document)
     assert document.title == "Key [REDACTED:github-token]"
-    assert redactions_of(document)["github-token"] >= 3
+    assert redactions_in(document.metadata)["github-token"] >= 3
 
 
 def test_what_was_redacted_is_listed_by_source_line(make_item: MakeItem) -> None:
@@ -47,7 +47,7 @@ def test_the_list_is_bounded_and_the_count_is_not(make_item: MakeItem) -> None:
     entries = document.metadata["redactions"]
     assert isinstance(entries, list)
     assert len(entries) == MAX_ENTRIES
-    assert redactions_of(document) == {"github-token": MAX_ENTRIES + 50}
+    assert redactions_in(document.metadata) == {"github-token": MAX_ENTRIES + 50}
 
 
 def test_sections_begin_where_they_did() -> None:
