@@ -24,12 +24,16 @@ Markup = Literal["markdown", "rst", "asciidoc", "text", "code"]
 """How a document's text is laid out, which decides where it may be cut."""
 
 
+def stable_digest(*parts: str) -> bytes:
+    """The 16 bytes of `stable_id`, for who compares many of them: to make a UUID takes longer than to hash a chunk."""
+    return hashlib.blake2b(_SEPARATOR.join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def stable_id(*parts: str) -> UUID:
     """A 128-bit BLAKE2b of the parts, as a UUID: the same parts give the same id on every machine, for ever."""
-    digest = hashlib.blake2b(_SEPARATOR.join(parts).encode("utf-8", "surrogatepass"), digest_size=16)
     # What UUID(bytes=…) does once it has checked its arguments, which takes longer than everything else here.
     made = object.__new__(UUID)
-    object.__setattr__(made, "int", int.from_bytes(digest.digest(), "big"))
+    object.__setattr__(made, "int", int.from_bytes(stable_digest(*parts), "big"))
     object.__setattr__(made, "is_safe", SafeUUID.unknown)
     return made
 
@@ -41,12 +45,22 @@ def document_id(*, tenant: str, source_type: str, source_id: str) -> UUID:
 
 def text_hash(text: str) -> UUID:
     """Identity of a text, and with an embedding space the identity of its vector."""
-    return stable_id("text", text)
+    return stable_id(*text_parts(text))
+
+
+def text_parts(text: str) -> tuple[str, ...]:
+    """What the identity of a text is made of."""
+    return "text", text
 
 
 def chunk_id(document: UUID, text: str, occurrence: int) -> UUID:
     """Identity of a chunk: its document and text, and which of the equal texts in that document it is (from 0)."""
-    return stable_id("chunk", _spelt(document), text, str(occurrence))
+    return stable_id(*chunk_parts(_spelt(document), text, occurrence))
+
+
+def chunk_parts(document: str, text: str, occurrence: int) -> tuple[str, ...]:
+    """What the identity of a chunk is made of; the document's id as it is spelt."""
+    return "chunk", document, text, str(occurrence)
 
 
 @lru_cache(maxsize=64)

@@ -65,6 +65,32 @@ def test_a_command_loads_only_what_it_uses(code, unused, tmp_path) -> None:
     assert sorted(unused & set(loaded(code, tmp_path))) == []
 
 
+JUDGED = """
+import pandas as pd
+from rag_pipeline.quality import Rule, validate
+rule = Rule(
+    name="unique", check="ids", expects="once", remedy="again", expectation="ExpectColumnValuesToBeBetween",
+    arguments={"column": "duplicates", "max_value": 0},
+)
+assert [f.observed for f in validate(pd.DataFrame({"duplicates": [0, 3]}), [rule]).failed] == ["3 (1 of 2)"]
+"""
+
+
+def test_a_check_loads_great_expectations_without_what_it_does_not_ask_for(tmp_path) -> None:
+    found = loaded(f"exec({JUDGED!r})", tmp_path)
+    assert "great_expectations" in found
+    assert sorted({"scipy", "altair"} & set(found)) == []
+
+
+def test_to_judge_what_a_run_reused_loads_nothing_when_it_embedded_nothing(tmp_path) -> None:
+    code = (
+        "from rag_pipeline.quality.embeddings import check_reuse; "
+        "from rag_pipeline.embedding.stage import EmbeddingsReport; "
+        "assert check_reuse(EmbeddingsReport(), ()).findings == ()"
+    )
+    assert sorted(OF_CHECKS & set(loaded(code, tmp_path))) == []
+
+
 @pytest.fixture
 def indexed(database: str) -> str:
     """A database with a document, and its vectors of the local model."""

@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
 
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import stored_parts
@@ -32,6 +33,7 @@ _SHOWN_STATE: Final = (
     "tenant", "source_type", "source_id", "repository", "day", "source_updated_at", "observed_at", "deleted", "title",
     "path", "language", "url", "anchor", "metadata", "as_of", "scope", "document_id", "text", "sections",
 )  # fmt: skip
+_ID_BYTES: Final = 16
 _BATCH_DOCUMENTS: Final = 2_000
 _BATCH_CHARS: Final = 16_000_000
 
@@ -94,7 +96,8 @@ class Comparison:
 class _InLake:
     part: Part
     document: Document
-    chunk_ids: frozenset[bytes]
+    chunk_ids: bytes
+    """One after the other, 16 bytes each."""
 
 
 def compare_with_lake(
@@ -135,42 +138,62 @@ def compare_with_lake(
 
 def _in_lake(lake: Lake, part: Part, forgotten: Forgotten) -> Iterator[_InLake]:
     """Both files are in the same order of documents, so one pass joins them."""
-    groups = groupby(_chunk_ids(lake, part), key=itemgetter(0))
+    groups = _chunk_ids(lake, part)
     group = next(groups, None)
     for batch in lake.read("documents", part, columns=_SHOWN_STATE):
         for document in documents_of(batch):
-            ids: frozenset[bytes] = frozenset()
+            ids = b""
             if group is not None and group[0] == document.document_id.bytes:
-                ids = frozenset(chunk for _, chunk in group[1])
+                ids = group[1]
                 group = next(groups, None)
             if not forgotten.covers(document):
                 yield _InLake(part, document, ids)
 
 
 def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    """Documents with the ids of their chunks, in the order of the file."""
+    owner, held = b"", b""
     for batch in lake.read("chunks", part, columns=["document_id", "chunk_id"]):
-        owners, ids = (batch.column(name).to_pylist() for name in ("document_id", "chunk_id"))
-        yield from zip(owners, ids, strict=True)
+        owners, ids = (_bytes_of(batch.column(name)) for name in ("document_id", "chunk_id"))
+        numbers = np.frombuffer(owners, dtype=(np.uint64, 2))
+        starts = [0, *(np.flatnonzero((numbers[1:] != numbers[:-1]).any(axis=1)) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+            found = owners[_ID_BYTES * start : _ID_BYTES * (start + 1)]
+            if found != owner:
+                if held:
+                    yield owner, held
+                owner, held = found, b""
+            held += ids[_ID_BYTES * start : _ID_BYTES * end]
+    if held:
+        yield owner, held
+
+
+def _bytes_of(column: pa.FixedSizeBinaryArray) -> bytes:
+    start = _ID_BYTES * column.offset
+    return column.buffers()[1].to_pybytes()[start : start + _ID_BYTES * len(column)]
+
+
+def _split(ids: bytes) -> set[bytes]:
+    return {ids[place : place + _ID_BYTES] for place in range(0, len(ids), _ID_BYTES)}
 
 
 def _compare(connection: Connection, batch: Sequence[_InLake], quarantined: set[_Item], found: Comparison) -> None:
     ids = {"ids": [one.document.document_id for one in batch]}
     states = {row[0]: row[1:] for row in connection.execute(queries("inspection")["states"], ids)}
-    chunks: defaultdict[UUID, set[bytes]] = defaultdict(set)
-    for owner, chunk in connection.execute(queries("inspection")["chunk_ids"], ids):
-        chunks[owner].add(chunk.bytes)
+    with connection.cursor(binary=True) as cursor:
+        chunks: dict[UUID, bytes] = dict(cursor.execute(queries("inspection")["chunk_ids"], ids))
     for one in batch:
         document = one.document
-        found.chunks += len(one.chunk_ids)
+        found.chunks += len(one.chunk_ids) // _ID_BYTES
         found.tombstones += document.deleted
         found.documents += not document.deleted
         if (document.tenant, document.source_type, document.source_id) in quarantined:
             found.quarantined += 1
         else:
-            _judge(one, states.get(document.document_id), chunks[document.document_id], found)
+            _judge(one, states.get(document.document_id), chunks.get(document.document_id, b""), found)
 
 
-def _judge(one: _InLake, row: Sequence[Any] | None, chunks: set[bytes], found: Comparison) -> None:
+def _judge(one: _InLake, row: Sequence[Any] | None, chunks: bytes, found: Comparison) -> None:
     document = one.document
     if row is None:
         # A tombstone goes when its time is over.
@@ -187,10 +210,9 @@ def _judge(one: _InLake, row: Sequence[Any] | None, chunks: set[bytes], found: C
         # Under its own fingerprint: what the settings are by now is another question.
         why = "deleted" if deleted else "another state"
         found.stale.add(one.part, source_id=document.source_id, in_lake=newest, in_index=f"{why} of the same time")
-    elif chunks != one.chunk_ids:
+    elif (has := _split(chunks)) != (wanted := _split(one.chunk_ids)):
         found.other_chunks.add(
-            one.part, source_id=document.source_id, lacks=len(one.chunk_ids - chunks),
-            has_too_many=len(chunks - one.chunk_ids),
+            one.part, source_id=document.source_id, lacks=len(wanted - has), has_too_many=len(has - wanted)
         )  # fmt: skip
 
 

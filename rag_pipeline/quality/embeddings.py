@@ -23,6 +23,7 @@ from rag_pipeline.settings.index_checks import EmbeddingChecks
 _VERSION: Final = "embeddings/1"
 _JUDGED_FROM: Final = 10
 """Texts: fewer may well be alike."""
+_MINUS_ZERO: Final = np.uint16(0x8000)
 _REUSE_JUDGED_FROM: Final = 100  # texts
 _LEAST_SPREAD: Final = 1e-3
 """Of unit vectors of real texts the spread is between .3 and .9."""
@@ -105,12 +106,12 @@ def is_normalised(space: EmbeddingSpace) -> bool:
 
 def check_reuse(report: EmbeddingsReport, rules: Sequence[Rule]) -> Outcome:
     """Judge what a run embedded against what it found embedded already; there is no outcome of too few texts."""
-    import pandas as pd
-
     texts = report.embedded + report.reused
     # New parts are new texts: only a run over parts that were all known says something of reuse.
     if report.known_parts < report.parts - report.fresh or texts < _REUSE_JUDGED_FROM:
         return Outcome(findings=(), rows=0, seconds=0.0)
+    import pandas as pd  # not for a run with nothing new, of which it would be a fifth
+
     frame = pd.DataFrame(
         [{"embedded": report.embedded, "reused": report.reused, "reused_share": report.reused / texts}]
     )
@@ -134,10 +135,11 @@ class _Vectors:
     def add(self, batch: pa.RecordBatch) -> None:
         hashes = _hashes(batch.column("text_hash"))
         column = batch.column("embedding")
-        halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16).reshape(len(column), -1)
+        halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16, copy=False).reshape(len(column), -1)
         values = halves.astype(np.float32)
-        finite = np.isfinite(values).all(axis=1)
-        norms = np.linalg.norm(np.where(finite[:, None], values, 0.0), axis=1)
+        # Half precision squared fits into single precision: the sum is finite when every value is.
+        norms = np.sqrt(np.einsum("ij,ij->i", values, values))
+        finite = np.isfinite(norms)
         off = norms < 1e-6 if self._tolerance is None else np.abs(norms - 1) > self._tolerance
         off &= finite
         self.found.add("finite", [self._row(hashes[n]) for n in np.flatnonzero(~finite)[:SAMPLE_ROWS]])
@@ -147,11 +149,15 @@ class _Vectors:
         )
         self.not_finite += int((~finite).sum())
         self.off_length += int(off.sum())
-        good = values[finite & (norms > 0)] / norms[finite & (norms > 0), None]
-        self._sum = good.sum(axis=0, dtype=np.float64) + (0 if self._sum is None else self._sum)
-        self._directions += len(good)
+        directed = finite & (norms > 0)
+        if not directed.all():
+            values, norms = values[directed], norms[directed]
+        # The sum of all directions, without making each of them.
+        total = ((1 / norms) @ values).astype(np.float64)
+        self._sum = total if self._sum is None else self._sum + total
+        self._directions += len(values)
         self._hashes.append(hashes)
-        self._digests.append(_digests(halves))
+        self._digests.append(digests(halves))
 
     @property
     def hashes(self) -> NDArray[np.bytes_]:
@@ -179,15 +185,18 @@ class _Vectors:
         return about(self._part) | {"text_hash": _name(text_hash)}
 
 
-def _digests(halves: NDArray[np.float16]) -> NDArray[np.uint64]:
+def digests(halves: NDArray[np.float16]) -> NDArray[np.uint64]:
     """A number per vector: equal for equal ones, and for others as good as never."""
-    bits = (halves + np.float16(0)).view(np.uint16)  # -0 is 0
-    return np.asarray(bits.astype(np.uint64) @ _factors(halves.shape[1]), dtype=np.uint64)
+    bits = halves.view(np.uint16)
+    bits = np.where(bits == _MINUS_ZERO, np.uint16(0), bits)  # -0 is 0
+    # Four halves make one word.
+    words = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 4))).view(np.uint64)
+    return np.asarray(words @ _factors(words.shape[1]), dtype=np.uint64)
 
 
 @cache
-def _factors(dimensions: int) -> NDArray[np.uint64]:
-    drawn = np.random.default_rng(0).integers(1, 2**63, dimensions, dtype=np.uint64)
+def _factors(words: int) -> NDArray[np.uint64]:
+    drawn = np.random.default_rng(0).integers(1, 2**63, words, dtype=np.uint64)
     return drawn * np.uint64(2) + np.uint64(1)
 
 
@@ -226,7 +235,9 @@ def _compare_with_chunks(lake: Lake, part: Part, stage: str, vectors: _Vectors) 
         return  # its chunks changed, and no run has embedded them yet
     texts = [_hashes(batch.column("text_hash")) for batch in lake.read("chunks", part, columns=["text_hash"])]
     wanted = np.unique(_joined(texts))
-    lacking, other = np.setdiff1d(wanted, hashes), np.setdiff1d(hashes, wanted)
+    lacking = other = np.empty(0, dtype="S16")
+    if not np.array_equal(wanted, hashes):
+        lacking, other = (np.setdiff1d(*two, assume_unique=True) for two in ((wanted, hashes), (hashes, wanted)))
     vectors.found.figures["of_no_chunk"] = len(other)
     vectors.found.add("no_orphan", _named(part, other))
     # What the model refuses is on record, and asked again by the next run.

@@ -1,20 +1,19 @@
 """Rules of what must be true of a stage's data, and their judgement by Great Expectations.
 
 A stage hands over a small frame (a row per part, or per whatever was counted) and the rules for its columns; with the
-rules that count rows inside a part go samples of those rows. Great Expectations takes seconds to import, so it is
-imported by the first call of `validate`.
+rules that count rows inside a part go samples of those rows. `judging` asks Great Expectations, which takes a second to
+load and is loaded by the first call of `validate`.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rag_pipeline.documents.redaction import redact
+from rag_pipeline.quality.judging import judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +104,7 @@ def validate(
     `rows` says how much data the frame stands for. A rule that cannot be judged (no such column) fails, and says so.
     """
     started = time.perf_counter()
-    results = _run(frame, rules)
+    results = judge(frame, rules)
     findings = [
         _finding(rule, result, frame, samples=list((samples or {}).get(rule.name, ())))
         for rule, result in zip(rules, results, strict=True)
@@ -116,41 +115,6 @@ def validate(
 def shown(row: Row) -> Row:
     """A row fit to be shown: no secrets, nothing longer than a table's cell."""
     return {name: _cell(value) for name, value in row.items()}
-
-
-def _great_expectations() -> Any:
-    # Who runs a pipeline did not ask to send anybody what it checks.
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    import great_expectations as gx
-    import great_expectations.expectations
-
-    return gx
-
-
-def _run(frame: pd.DataFrame, rules: Sequence[Rule]) -> list[Mapping[str, Any]]:
-    """A result per rule, in order."""
-    if not rules:
-        return []
-    gx = _great_expectations()
-    from great_expectations.data_context.types.base import ProgressBarsConfig
-
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    expectations = [
-        # Two equal expectations would be one: the rule's name keeps them apart, and tells the results apart.
-        getattr(gx.expectations, rule.expectation)(**rule.arguments, meta={"rule": rule.name})
-        for rule in rules
-    ]
-    suite = context.suites.add(gx.ExpectationSuite(name="rules", expectations=expectations))
-    asset = context.data_sources.add_pandas("stage").add_dataframe_asset("frame")
-    batch = asset.add_batch_definition_whole_dataframe("all")
-    definition = context.validation_definitions.add(gx.ValidationDefinition(name="stage", data=batch, suite=suite))
-    result = definition.run(
-        batch_parameters={"dataframe": frame.reset_index(drop=True)}, result_format={"result_format": "COMPLETE"}
-    )
-    by_rule = {found.expectation_config.meta["rule"]: found.to_json_dict() for found in result.results}
-    return [by_rule[rule.name] for rule in rules]
 
 
 def _finding(rule: Rule, result: Mapping[str, Any], frame: pd.DataFrame, *, samples: Sequence[Row]) -> Finding:

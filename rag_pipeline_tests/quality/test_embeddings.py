@@ -17,7 +17,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace, text_hash
 from rag_pipeline.progress import silent
 from rag_pipeline.quality import Checked, check_parts
-from rag_pipeline.quality.embeddings import check_reuse, embeddings_rules, embeddings_suite
+from rag_pipeline.quality.embeddings import check_reuse, digests, embeddings_rules, embeddings_suite
 from rag_pipeline.settings import Settings
 from rag_pipeline_tests.knowledge import entry
 
@@ -148,3 +148,14 @@ def test_a_run_that_embeds_known_parts_anew_is_warned_of():
     # New parts are new texts, and of a few texts nothing is told.
     assert check_reuse(EmbeddingsReport(parts=3, known_parts=2, embedded=500), rules).findings == ()
     assert check_reuse(EmbeddingsReport(parts=3, known_parts=3, embedded=50), rules).findings == ()
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 7, 8])
+def test_vectors_are_told_apart_by_each_of_their_values_and_not_by_the_sign_of_zero(dimensions):
+    values = np.zeros((dimensions + 2, dimensions), dtype=np.float16)
+    values[1] = -0.0
+    for place in range(dimensions):
+        values[place + 2, place] = 1
+    numbers = digests(values)
+    assert numbers[0] == numbers[1]
+    assert len(set(numbers.tolist())) == dimensions + 1

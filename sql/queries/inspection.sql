@@ -147,7 +147,8 @@ SELECT document_id, as_of, observed_at, state_hash, fingerprint, deleted FROM ra
 WHERE document_id = ANY (%(ids)s);
 
 -- name: chunk_ids
-SELECT document_id, chunk_id FROM rag.chunks WHERE document_id = ANY (%(ids)s);
+SELECT document_id, string_agg(uuid_send(chunk_id), ''::bytea) FROM rag.chunks
+WHERE document_id = ANY (%(ids)s) GROUP BY document_id;
 
 -- name: quarantined
 SELECT tenant_id, source_type, source_id, repository, day FROM rag.ingestion_failures WHERE resolved_at IS NULL;
