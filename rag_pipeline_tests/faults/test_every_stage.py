@@ -45,6 +45,7 @@ from rag_pipeline_tests.faults.site import index_of, locks_of, rows_in
 from rag_pipeline_tests.git_repository import GitRepository
 from rag_pipeline_tests.github_server.generated import generate
 from rag_pipeline_tests.github_server.model import Forge
+from rag_pipeline_tests.github_server.quota import Quota
 from rag_pipeline_tests.github_server.server import GitHubServer
 
 __all__ = ["_not_drawn"]
@@ -102,7 +103,8 @@ class World:
 
     def copy(self, folder: Path) -> Iterator[Installation]:
         """The state, for one case."""
-        self.github.forge.now = self.now
+        # The hour of GitHub's quota begins anew, too.
+        self.github.forge.now, self.github.quota = self.now, Quota()
         shutil.copytree(self.home, folder)
         with new_database(self.server, f"stage_{os.getpid()}_{next(_numbers)}", template=self.template) as url:
             yield self.installation(folder, url)
