@@ -25,6 +25,8 @@ BLANK = "."
 
 _QUERY_RETRIES = 2
 _QUERY_TIMEOUT_S = 10.0
+_MOST_BLAMED = 8
+"""Texts that are refused in a row before a harmless one has to be accepted again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class OpenAIEmbedder:
         self._most_texts = settings.batch_texts
         self._clock = BusyClock()
         self._answered = False
+        self._blamed = 0  # texts that were refused, one by one, since the last answer
         self._resume_at = 0.0
 
     @property
@@ -156,6 +159,7 @@ class OpenAIEmbedder:
         except ItemError as refusal:
             self._check_that_input_is_at_fault(stopped=stopped)
             if len(batch.texts) == 1:
+                self._blamed += 1
                 return _failed(batch.indices[0], self._advice(str(refusal)))
             middle = len(batch.texts) // 2
             halves = batch.part(0, middle), batch.part(middle, len(batch.texts))
@@ -214,7 +218,8 @@ class OpenAIEmbedder:
                 self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after_s)
             raise
         self._check_length(served.vectors.shape[1])
-        self._answered = self._answered or bool(served.usable.any())
+        if served.usable.any():
+            self._answered, self._blamed = True, 0
         return served
 
     def _check_length(self, got: int) -> None:
@@ -229,9 +234,10 @@ class OpenAIEmbedder:
     def _check_that_input_is_at_fault(self, *, stopped: threading.Event) -> None:
         """Before texts are blamed for a refusal: a harmless one must be accepted.
 
-        Otherwise a wrong setting would cost two requests a text, and quarantine the whole corpus.
+        Otherwise a wrong setting would cost two requests a text, and quarantine the whole corpus; so would a service
+        that was right at first. Its answers prove nothing any more once so many texts in a row were refused.
         """
-        if self._answered:
+        if self._answered and self._blamed < _MOST_BLAMED:
             return
         settings = self._settings
         try:

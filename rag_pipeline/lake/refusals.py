@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -34,3 +36,19 @@ def spoken(error: BaseException, *, where: str | Path = "") -> StorageUnavailabl
         return None
     file = where or error.filename or "a file"
     return StorageUnavailable(f"{file} cannot be used: {error.strerror}: {_ADVICE[error.errno]}; {_KEPT}")
+
+
+@contextmanager
+def spoken_of(file: str | Path) -> Iterator[None]:
+    """What the system refuses about this file inside is raised as our error, with its name.
+
+    Raises:
+        StorageUnavailable: somebody has to do something first.
+    """
+    try:
+        yield
+    except OSError as error:
+        ours = spoken(error, where=file)
+        if ours is None:
+            raise
+        raise ours from error

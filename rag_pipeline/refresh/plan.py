@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
+from rag_pipeline.errors import StorageUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
@@ -98,7 +99,7 @@ def plan(
     readable: list[SourceProgress] = [*git, *github, *listed]
     sources: list[SourceProgress] = [*readable, *drops_progress(settings, lake, now=now)]
     for progress in sources:
-        if days := progress.pending(connection, space):
+        if days := pending_of(progress, connection, space):
             due.update(days)
             reasons.append(f"{progress.key.repository} ({progress.key.source}): {_spoken(days)}")
     retries = [day for day in failing_days(connection) if settings.first_day <= day <= today]
@@ -126,10 +127,10 @@ def note_progress(
     this run, and has nothing left that the index lacks, is complete up to that reading.
     """
     sources = _sources(settings, lake, now=now, git=git)
-    moved = [source.key.repository for source in sources if source.note(connection, space, lake, days)]
+    moved = [source.key.repository for source in sources if _is_moved(source, connection, space, lake, days)]
     for source in sources:
         read_at = readings.of(source.key)
-        if read_at is not None and read_at.date() in days and not source.pending(connection, space):
+        if read_at is not None and read_at.date() in days and pending_of(source, connection, space) == []:
             note_complete(connection, source.key, until=read_at, now=now)
     return moved
 
@@ -145,8 +146,28 @@ def activate_when_complete(
     if space.status == "active":
         return
     sources = _sources(settings, lake, now=now)
-    if active_space(connection) is None or not any(source.pending(connection, space) for source in sources):
+    if active_space(connection) is None or all(pending_of(s, connection, space) == [] for s in sources):
         activate(connection, space)
+
+
+def pending_of(source: SourceProgress, connection: Connection, space: EmbeddingSpace | None) -> list[date] | None:
+    """The days that have to be run; None: what is kept of the source cannot be read.
+
+    Whoever reads the source is told why; the others shall not wait for it.
+    """
+    try:
+        return source.pending(connection, space)
+    except StorageUnavailable:
+        return None
+
+
+def _is_moved(
+    source: SourceProgress, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange
+) -> bool:  # fmt: skip
+    try:
+        return source.note(connection, space, lake, days)
+    except StorageUnavailable:
+        return False
 
 
 def _sources(

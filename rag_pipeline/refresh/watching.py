@@ -17,6 +17,7 @@ from rag_pipeline.refresh.freshness import Known, Standing, judge
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import KindProgress, kinds_progress
+from rag_pipeline.refresh.plan import pending_of
 from rag_pipeline.refresh.readings import read_and_note
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import inbox_of
@@ -48,7 +49,7 @@ def look(
         *kinds_progress(settings, now=started, outside=Outside(base=settings.base, environ=access.environ)),
     ]
     unreadable = _ask(sources, settings, connection=connection, access=access) if ask else {}
-    pending = {source.key: source.pending(connection, space) for source in sources if source.is_read()}
+    pending = {source.key: pending_of(source, connection, space) or [] for source in sources if source.is_read()}
     pending |= {drops.key: drops.pending(connection, space) for drops in drops_progress(settings, lake, now=started)}
     known = Known(pending=pending, unreadable=unreadable, waiting_since=waiting_since(settings, now=started))
     return judge(freshness(connection), settings, now=started, known=known)

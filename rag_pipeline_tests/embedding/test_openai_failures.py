@@ -141,6 +141,21 @@ def test_a_setting_that_the_service_refuses_is_not_blamed_on_the_texts():
         assert len(service.requests) == 2
 
 
+def test_a_service_that_comes_to_refuse_everything_is_not_blamed_on_the_texts():
+    answered = in_turn(embeddings, embeddings, then=lambda _: error(400, "no such deployment"))
+    with embedder_on(answered, batch_texts=8, concurrency=1) as (embedder, service, _):
+        with pytest.raises(ConfigError, match=r"refuses every request.*no such deployment"):
+            embedded(embedder, [f"t{n}" for n in range(640)])
+        # Two that were answered, eight texts one by one with the batches they were in, and the harmless one.
+        assert len(service.requests) < 2 + 2 * 8 + 4
+
+
+def test_many_texts_that_are_refused_in_a_row_stop_no_other():
+    with embedder_on(refuse(lambda text: text.startswith("bad")), batch_texts=8) as (embedder, _, _):
+        vectors, failures = embedded(embedder, ["good", *(f"bad {n}" for n in range(40)), "good too"])
+    assert (set(vectors), set(failures)) == ({0, 41}, set(range(1, 41)))
+
+
 def test_a_text_whose_vector_stays_unusable_fails_alone():
     def sick(request: Request) -> Reply:
         vectors = [np.zeros(DIMENSIONS) if text == "sick" else vector_of(text) for text in request.texts]

@@ -74,7 +74,10 @@ def fork(
     work: Callable[[], object], *, log: Path, environ: Mapping[str, str] | None = None, cwd: Path | None = None,
 ) -> Child:  # fmt: skip
     """Start `work` in a child whose output goes to `log`. It draws no pictures."""
-    assert not _has_go(), "this process has looked for secrets, and its children could not: fork before that"
+    assert not _has_go(), (
+        "this process has looked for secrets, and its children could not: fork before that. "
+        "Where no test has run yet, a module of tests looked while it was imported"
+    )
     log.touch()
     sys.stdout.flush()
     sys.stderr.flush()

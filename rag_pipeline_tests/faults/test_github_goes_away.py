@@ -18,8 +18,9 @@ from rag_pipeline_tests.github_server.nouns import Repository
 __all__ = ["_not_drawn", "forge", "github"]
 
 pytestmark = pytest.mark.faults
-KINDS: tuple[Kind, ...] = ("close", "cut", "truncated", "html", "status")
-HASTY = {"github": {"max_retries": 1, "max_wait_s": 10}}
+KINDS: tuple[Kind, ...] = ("close", "cut", "truncated", "html", "status", "slow")
+HASTY = {"github": {"max_retries": 1, "max_wait_s": 10, "timeout_s": 1.0}}
+_TOO_LONG_S = 2.5
 
 
 @pytest.fixture
@@ -61,7 +62,8 @@ def test_github_goes_away_in_the_middle_of_a_first_reading_and_of_a_reconciliati
 
 
 def _away(github, kind: Kind, after: int) -> None:
-    github.faults.add(Fault(match="", kind=kind, after=after, times=None, status=503 if kind == "status" else None))
+    status = 503 if kind == "status" else None
+    github.faults.add(Fault(match="", kind=kind, after=after, times=None, status=status, seconds=_TOO_LONG_S))
 
 
 def _tries(action) -> list[str]:

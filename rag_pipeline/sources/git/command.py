@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from rag_pipeline.errors import ConfigError, PermanentError
+from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, StorageUnavailable
 from rag_pipeline.remote.at_once import ended_by
 
 GIT = (
@@ -90,12 +90,26 @@ def stream_git(git_dir: Path, *args: str, stdin: bytes = b"") -> Iterator[bytes]
             raise git_failed(args[0], git_dir, errors.read())
 
 
-def git_failed(command: str, git_dir: Path, stderr: bytes) -> PermanentError:
+def git_failed(command: str, git_dir: Path, stderr: bytes) -> RagPipelineError:
     """The error for a git command that failed on a mirror."""
-    brief = " ".join(stderr.decode(errors="replace").split())[:400]
-    return PermanentError(
+    said = stderr.decode(errors="replace")
+    brief = " ".join(said.split())[:400]
+    return no_room(said, git_dir) or PermanentError(
         f"git {command} failed in {git_dir}: {brief or 'no message'}; "
         "if the mirror is damaged, delete that folder: it is fetched again"
+    )
+
+
+def no_room(said: str, git_dir: Path) -> StorageUnavailable | None:
+    """The error for a complaint of git's that the disk of a mirror is full; None: it is of something else."""
+    # What begins with "remote:" is of the other side's disk.
+    ours = (line.strip() for line in said.splitlines() if not line.startswith("remote:"))
+    brief = next((line for line in ours if "No space left on device" in line or "quota exceeded" in line), "")
+    if not brief:
+        return None
+    return StorageUnavailable(
+        f"{git_dir} cannot be written: git says: {brief[:200]}: make room there, or let RAG_HOME name a larger disk; "
+        "what was done so far is kept, and the next run goes on from there"
     )
 
 

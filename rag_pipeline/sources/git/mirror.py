@@ -25,7 +25,7 @@ from rag_pipeline.remote.at_once import locked
 from rag_pipeline.settings import Repository
 from rag_pipeline.sources.git import remote
 from rag_pipeline.sources.git.blobs import BlobReader
-from rag_pipeline.sources.git.command import git_environment, git_failed, run_git, stream_git
+from rag_pipeline.sources.git.command import git_environment, git_failed, no_room, run_git, stream_git
 
 HEAD = "refs/rag/head"
 _LOCK_TIMEOUT_S = 3600
@@ -178,7 +178,11 @@ class Mirror:
             config.write(_CONFIG)
 
     def _fetch(self, *, now: datetime, environ: Mapping[str, str]) -> str:
-        """Git's complaint, or nothing when all went well; locks that a killed git left behind are cleared away."""
+        """Git's complaint, or nothing when all went well; locks that a killed git left behind are cleared away.
+
+        Raises:
+            StorageUnavailable: the mirror's disk is full.
+        """
         args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         # A shallow source is copied as it is; once it has its whole history, so shall we.
         args.append("--unshallow" if self.shallow_boundary() else "--update-shallow")
@@ -192,6 +196,8 @@ class Mirror:
                 return ""
             if not self._clear_lock(error):
                 break
+        if (full := no_room(error, self.path)) is not None:
+            raise full
         return error or f"git fetch ended with status {done.returncode}"
 
     def _clear_lock(self, error: str) -> bool:

@@ -16,6 +16,7 @@ from filelock import Timeout
 
 from rag_pipeline.errors import ResourceGone, SourceNotFound, TransientError
 from rag_pipeline.forgotten import Forgotten, read_marks
+from rag_pipeline.lake.refusals import spoken_of
 from rag_pipeline.remote.at_once import locked
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Page
@@ -129,8 +130,9 @@ class GitHubMirror:
         self._folder.mkdir(parents=True, exist_ok=True)
         if self.id != identity.id:
             temporary = self._alias.with_suffix(".tmp")
-            temporary.write_text(json.dumps({"id": identity.id, "name": self.repository.github}), encoding="utf-8")
-            temporary.replace(self._alias)
+            with spoken_of(temporary):
+                temporary.write_text(json.dumps({"id": identity.id, "name": self.repository.github}), encoding="utf-8")
+                temporary.replace(self._alias)
         with self._store(identity.id) as store, store.transaction():
             store.set_note("id", str(identity.id))
             store.set_note("full_name", identity.full_name)

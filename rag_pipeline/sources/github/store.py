@@ -11,8 +11,8 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.sources.github.network_folders import is_on_network
 from rag_pipeline.sources.github.resources import Body, Resource, precise
+from rag_pipeline.sources.sqlite_file import in_words, is_taken, spoken, transaction
 
 _FORMAT = "2"
 _MOST_TRIES = 200
@@ -75,28 +76,39 @@ class Store:
     def __init__(self, path: Path, *, refused: Callable[[Resource], Resource] = lambda resource: resource) -> None:
         """`refused` says what may be kept of a resource: all of it, or a stub."""
         self.refused = refused
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+        with in_words(path):
+            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        self.close()
+        if (ours := spoken(error, self._path)) is not None:
+            raise ours from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _prepare(self) -> None:
         # Where several machines may have it open, readers wait while a page is being written.
-        self._share("TRUNCATE" if is_on_network(path.parent.resolve()) else "WAL")
+        self._share("TRUNCATE" if is_on_network(self._path.parent.resolve()) else "WAL")
         # A power cut may lose the last pages read, which are then read again; it cannot damage the file.
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(_SCHEMA)
         if (found := self.note("format") or _FORMAT) != _FORMAT:
             raise PermanentError(
-                f"{path} has format {found}, this code knows {_FORMAT}: update the code, or delete the file"
+                f"{self._path} has format {found}, this code knows {_FORMAT}: update the code, or delete the file"
             )
         self.set_note("format", _FORMAT)
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     def _share(self, journal: str) -> None:
         """With WAL, readers read while somebody writes. A new file it wants for itself, and SQLite does not wait."""
@@ -104,23 +116,15 @@ class Store:
             try:
                 self._db.execute(f"PRAGMA journal_mode = {journal}")
                 return
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if not is_taken(error):
+                    raise
                 time.sleep(0.05)
         raise TransientError("another process has kept the mirror's file locked since it was created: try again")
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All or nothing; nothing inside another one."""
-        if self._db.in_transaction:
-            yield
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        return transaction(self._db)
 
     def note(self, name: str) -> str | None:
         """A value that was noted; None when there is none."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from rag_pipeline.errors import PermanentError, TransientError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.kinds.protocol import Listed, SourceBlock
+from rag_pipeline.sources.sqlite_file import in_words, transaction
 
 _LOCK_TIMEOUT_S = 3600
 _SCHEMA = """
@@ -65,12 +66,16 @@ class Memory:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-        self._db.executescript(_SCHEMA)
+        try:
+            self._db.executescript(_SCHEMA)
+        except BaseException:
+            self._db.close()
+            raise
 
     @property
     def birth(self) -> str:
         """Names the file: one that was lost and is made again counts from one again."""
-        with self._transaction():
+        with transaction(self._db):
             row = self._db.execute("SELECT birth FROM births").fetchone()
             if row is None:
                 row = (uuid4().hex,)
@@ -105,7 +110,7 @@ class Memory:
             if item.source_id in listed:
                 raise PermanentError(f"{block.name}: {item.source_id!r} is listed twice: a source_id is for one thing")
             listed[item.source_id] = item
-        with self._transaction():
+        with transaction(self._db):
             known = {item.source_id: item for item in self.items()}
             last = max((item.seq for item in known.values()), default=0)
             changed = [item for item in listed.values() if _is_new(item, known.get(item.source_id))]
@@ -155,16 +160,6 @@ class Memory:
             ),
         )  # fmt: skip
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
 
 def memory_path(settings: Settings, kind: str, block: SourceBlock) -> Path:
     """Where the memory of a block lies."""
@@ -191,12 +186,15 @@ def _folder(home: Path) -> Path:
 
 @contextmanager
 def memory_of(settings: Settings, kind: str, block: SourceBlock) -> Iterator[Memory]:
-    """The memory of a block, open."""
-    memory = Memory(memory_path(settings, kind, block))
-    try:
+    """The memory of a block, open.
+
+    Raises:
+        StorageUnavailable: its file is damaged, or cannot be read or written.
+        TransientError: another process kept it locked.
+    """
+    path = memory_path(settings, kind, block)
+    with in_words(path), closing(Memory(path)) as memory:
         yield memory
-    finally:
-        memory.close()
 
 
 def _is_new(item: Listed, known: Known | None) -> bool:

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.errors import RagPipelineError, StorageUnavailable
 from rag_pipeline.lake.derive import as_partial, combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, SourceItem
@@ -87,7 +87,7 @@ def read_kind(
     for done, block in enumerate(blocks, start=1):
         found = BlockReport(block=block)
         report.blocks.append(found)
-        now = clock()
+        now, is_known = clock(), True
         try:
             found.observed = observe(kind, block, settings, outside=outside, now=now)
             if found.observed.withheld:
@@ -95,8 +95,10 @@ def read_kind(
                 report.failures.append(_failure(kind, block, reason, day=days.last, now=now))
         except RagPipelineError as error:
             report.failures.append(_failure(kind, block, str(error), day=days.last, now=now))
-        with memory_of(settings, kind.name, block) as memory:
-            _write_days(_Reading(kind, block, outside, memory, report, now), settings, lake, days, found)
+            is_known = not isinstance(error, StorageUnavailable)
+        if is_known:  # else what was listed before cannot be read either
+            with memory_of(settings, kind.name, block) as memory:
+                _write_days(_Reading(kind, block, outside, memory, report, now), settings, lake, days, found)
         progress(stage_of(kind), done=done, total=len(blocks), unit="sources")
     return report
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, TransientError
+from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, StorageUnavailable, TransientError
 from rag_pipeline.settings import Repository
 from rag_pipeline.sources.git import remote
+from rag_pipeline.sources.git.command import git_failed
 from rag_pipeline.sources.git.mirror import Mirror, mirror_of
 from rag_pipeline_tests.git_repository import GitRepository
 from rag_pipeline_tests.sources.git.reading import NOW, Index, Source, day
@@ -277,6 +278,24 @@ def test_only_what_may_pass_is_tried_again(complaint: str, transient: bool) -> N
     repository = Repository(source="https://github.com/rustls/early EOF", name="x")
     with pytest.raises(TransientError if transient else SourceNotFound):
         remote.explain(complaint, repository, environ={})
+
+
+@pytest.mark.parametrize(
+    ("complaint", "meant"),
+    [
+        ("fatal: write error: No space left on device\nfatal: index-pack failed", StorageUnavailable),
+        ("fatal: unable to write loose object file: Disk quota exceeded", StorageUnavailable),
+        ("remote: fatal: No space left on device\nfatal: early EOF", PermanentError),
+        ("fatal: bad object", PermanentError),
+    ],
+)
+def test_a_full_disk_is_not_taken_for_a_damaged_mirror(
+    complaint: str, meant: type[Exception], tmp_path: Path
+) -> None:  # fmt: skip
+    said = git_failed("fetch", tmp_path, complaint.encode())
+    assert type(said) is meant
+    assert ("make room there" in str(said)) == (meant is StorageUnavailable)
+    assert ("delete that folder" in str(said)) == (meant is PermanentError)
 
 
 def test_mirrors_have_names_of_their_own(tmp_path: Path) -> None:

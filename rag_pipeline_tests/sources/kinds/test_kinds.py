@@ -103,6 +103,23 @@ def test_nothing_new_reads_nothing_and_only_days_with_a_change_are_read(tmp_path
     assert set(kind.read_ids) == {"a", "b", "c"}
 
 
+def test_a_memory_that_is_damaged_is_named_and_stops_no_other_block(tmp_path):
+    kind = Notes({"shelf": {"a": ("1", on(3), "A")}, "drawer": {"b": ("1", on(4), "B")}})
+    read(kind, tmp_path, 1, 10)
+    (path,) = tmp_path.rglob("shelf.sqlite")
+    path.write_bytes(b"no database at all" * 100)
+    kind.held["shelf"]["a"] = ("2", on(5), "A2")
+    kind.held["drawer"]["b"] = ("2", on(5), "B2")
+    report = read(kind, tmp_path, 1, 10, now=NOW + timedelta(hours=1))
+    (failure,) = report.failures
+    assert (failure.repository, failure.reason.partition(": ")[0]) == ("shelf", f"{path} is damaged")
+    assert [item.content for item in items(tmp_path, 5, name="drawer")] == [b"B2"]
+    assert [item.content for item in items(tmp_path, 3)] == [b"A"], "what was read before stays"
+    path.unlink()
+    assert read(kind, tmp_path, 1, 10, now=NOW + timedelta(hours=2)).failures == []
+    assert [item.content for item in items(tmp_path, 5)] == [b"A2"]
+
+
 def test_what_is_gone_is_a_tombstone_of_today_and_may_come_back_as_it_was(tmp_path):
     kind = Notes({"shelf": {"a": ("1", on(3), "A"), "b": ("1", on(4), "B")}})
     read(kind, tmp_path, 1, 10)
