@@ -7,10 +7,11 @@ INSTALL = $(PIP) --no-compile --require-hashes -r
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 MADE := .venv/made-$(PLACE)
 # Compiled by importing it: what a command or Dagster loads first. Where PYTHONDONTWRITEBYTECODE is set, and in folders
-# that the user may not write, Python would compile the same modules again at every start (a second for a search).
+# that the user may not write, Python would compile the same modules again at every start (a second for a search, three
+# for the checks of a refresh).
 LOADED := rag_pipeline.definitions, rag_pipeline.cli.ask, rag_pipeline.cli.runs, rag_pipeline.cli.search, \
   rag_pipeline.cli.status, dagster_postgres, onnxruntime, tokenizers
-COMPILE = ORT_DISABLE_TELEMETRY=1 PYTHONDONTWRITEBYTECODE= .venv/bin/python -c "import $(LOADED)"
+COMPILE = ORT_DISABLE_TELEMETRY=1 PYTHONDONTWRITEBYTECODE= .venv/bin/python -c "import $(LOADED); rag_pipeline.quality.judging.ready()"
 
 .PHONY: help run down test test-llm test-distributed lint schema bench bench-search bench-peers bench-scale audit test-faults lock pg-search clean FORCE
 

@@ -45,7 +45,7 @@ from rag_pipeline.defs.checks import (
 )
 from rag_pipeline.defs.jobs import build_space_job
 from rag_pipeline.defs.partitions import backfill_policy, daily_partitions
-from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.defs.resources import Pipeline, during_runs
 from rag_pipeline.quality.suites import require_known, rules_by_stage
 from rag_pipeline.settings import Settings, load_settings
 from rag_pipeline.sources.git.stage import STAGES as GIT_STAGES
@@ -62,11 +62,14 @@ REPORT_JOB = "report"
 MAINTAIN_JOB = "maintain"
 
 
-def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.Definitions:
+def build_defs(settings: Settings, *, pipeline: Pipeline | dg.ResourceDefinition | None = None) -> dg.Definitions:
     """All definitions of one code location; `pipeline` overrides what assets get from outside (tests, the CLI)."""
     require_valid(settings)
     require_known(settings.quality.accepted, rules_by_stage(settings))
     daily = daily_partitions(settings)
+    if not isinstance(pipeline, dg.ResourceDefinition):
+        shared = pipeline or Pipeline(settings=settings)
+        pipeline = during_runs(lambda: shared)
     assets = [
         raw_git_assets(daily),
         raw_github_assets(daily),
@@ -127,7 +130,7 @@ def build_defs(settings: Settings, *, pipeline: Pipeline | None = None) -> dg.De
             maintenance_schedule(MAINTAIN_JOB, settings),
             daily_report(REPORT_JOB),
         ],
-        resources={"pipeline": pipeline or Pipeline(settings=settings)},
+        resources={"pipeline": pipeline},
         # The stages of a run follow each other and do their own batching: a process per stage would only cost start-up.
         executor=dg.in_process_executor,
     )

@@ -26,6 +26,11 @@ def nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
+def keep_for_good() -> None:
+    """What is there now is never looked at by the garbage collector again: of a command's process, all its modules."""
+    gc.freeze()
+
+
 @contextmanager
 def postponed(*names: str) -> Iterator[None]:
     """Modules that are imported meanwhile see stand-ins for these, which load the real ones when they are used.

@@ -6,7 +6,7 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -18,9 +18,10 @@ from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey
-from rag_pipeline.index.database import Connection, connect, connect_with_vectors
+from rag_pipeline.index.database import Connection, connect_with_vectors
 from rag_pipeline.index.forgetting import at_work, marks
 from rag_pipeline.index.freshness import note_asked
+from rag_pipeline.index.kept import KeptConnections
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
@@ -62,6 +63,7 @@ class Pipeline:
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
     _url: str | None = field(default=None, init=False, repr=False)
+    _kept: KeptConnections = field(default_factory=KeptConnections, init=False, repr=False)
 
     @property
     def access(self) -> Access:
@@ -99,21 +101,27 @@ class Pipeline:
         return Account(run_id=run_id, budget=settings.budget, prices=settings.prices, clock=self.clock)
 
     @contextmanager
+    def keeping_connections(self) -> Iterator[None]:
+        """While a run goes on: its stages use the same connections, one after the other."""
+        with self._kept.keeping():
+            yield
+
+    @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection to the migrated database; starts the embedded server if that is the one to use."""
-        connection = self._connect(connect_with_vectors)
+        connection = self._kept.take() or self._connect()
         try:
             yield connection
         finally:
-            connection.close()
+            self._kept.give_back(connection)
 
-    def _connect(self, connect: Callable[[str], Connection]) -> Connection:
+    def _connect(self) -> Connection:
         if self._url is not None:
             # To ask each time whether the embedded server runs would take longer than to connect.
             with suppress(DatabaseUnavailable):
-                return connect(self._url)
+                return connect_with_vectors(self._url)
         self._url = database_url(self.settings)
-        return connect(self._url)
+        return connect_with_vectors(self._url)
 
     def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: bool = True) -> None:
         """After this run has read all sources of a kind: remember what was read to the end, and since when."""
@@ -147,9 +155,21 @@ class Pipeline:
         """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten."""
         started = time.perf_counter()
         try:
-            with closing(self._connect(connect)) as connection, at_work(connection):
+            with self.connection() as connection, at_work(connection):
                 write_marks(self.settings.home, marks(connection))
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
             self.close_log()
+
+
+def during_runs(pipeline: Callable[[], Pipeline]) -> dg.ResourceDefinition:
+    """The pipeline as a resource: what it opens for a run is closed when the run has ended."""
+
+    @dg.resource
+    def resource(_context: dg.InitResourceContext) -> Iterator[Pipeline]:
+        given = pipeline()
+        with given.keeping_connections():
+            yield given
+
+    return resource

@@ -170,7 +170,8 @@ def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
 
 def _bytes_of(column: pa.FixedSizeBinaryArray) -> bytes:
     start = _ID_BYTES * column.offset
-    return column.buffers()[1].to_pybytes()[start : start + _ID_BYTES * len(column)]
+    every: bytes = column.buffers()[1].to_pybytes()
+    return every[start : start + _ID_BYTES * len(column)]
 
 
 def _split(ids: bytes) -> set[bytes]:

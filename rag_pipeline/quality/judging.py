@@ -36,7 +36,7 @@ def judge(frame: pd.DataFrame, rules: Sequence[Rule]) -> list[Mapping[str, Any]]
 
 
 def _results(frame: pd.DataFrame, rules: Sequence[Rule], *, detail: str) -> dict[str, Mapping[str, Any]]:
-    gx, whole_frame = _ready()
+    gx, whole_frame = ready()
     expectations = [
         # Two equal expectations would be one: the rule's name keeps them apart, and tells the results apart.
         getattr(gx.expectations, rule.expectation)(**rule.arguments, meta={"rule": rule.name})
@@ -50,7 +50,7 @@ def _results(frame: pd.DataFrame, rules: Sequence[Rule], *, detail: str) -> dict
 
 
 @cache
-def _ready() -> tuple[Any, Any]:
+def ready() -> tuple[Any, Any]:
     """Great Expectations, and a batch definition of whatever frame it is given: once for all stages of a process."""
     # Who runs a pipeline did not ask to send anybody what it checks.
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")

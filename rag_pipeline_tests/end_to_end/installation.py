@@ -19,7 +19,7 @@ import psycopg
 from rag_pipeline.definitions import RECONCILE_JOB, REFRESH_JOB, build_defs
 from rag_pipeline.defs.assets.evaluation import RETRIEVAL_EVALUATION
 from rag_pipeline.defs.assets.reconciliation import RECONCILIATION
-from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.defs.resources import Pipeline, during_runs
 from rag_pipeline.embedding import EmbeddedBatch
 from rag_pipeline.index.database import connected
 from rag_pipeline.model import DayRange
@@ -282,7 +282,7 @@ class Installation:
         """What Dagster knows; made again only for other settings, as making them takes as long as running a day."""
         settings = self.settings
         if self._made is None or self._made[0] != settings:
-            self._made = settings, build_defs(settings, pipeline=dg.ResourceDefinition(lambda _: self._given))  # type: ignore[arg-type]
+            self._made = settings, build_defs(settings, pipeline=during_runs(lambda: self._given))
         return self._made[1]
 
     def job(self, name: str, pipeline: Pipeline) -> dg.JobDefinition:

@@ -81,7 +81,7 @@ def test_a_healthy_refresh_passes_every_check_and_the_next_one_looks_at_nothing(
     def never(*_: object) -> None:
         raise AssertionError("nothing changed, and yet something was judged")
 
-    monkeypatch.setattr(expectations, "_run", never)
+    monkeypatch.setattr(expectations, "judge", never)
     again, _ = installation.try_run(DAY)
     assert again.success
     assert all(e.passed for e in evaluations(again).values())

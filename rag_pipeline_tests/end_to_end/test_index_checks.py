@@ -59,8 +59,8 @@ def execute(installation: Installation, *statements: str) -> None:
 
 def test_the_index_is_looked_at_after_a_run_that_wrote_and_then_once_a_day(installation, monkeypatch):
     looked: list[int] = []
-    judge = expectations._run
-    monkeypatch.setattr(expectations, "_run", lambda *given: (looked.append(1), judge(*given))[1])
+    judge = expectations.judge
+    monkeypatch.setattr(expectations, "judge", lambda *given: (looked.append(1), judge(*given))[1])
 
     result, _ = installation.try_run(DAY)
     found = evaluations(result)

@@ -24,3 +24,13 @@ SELECT pg_advisory_unlock(hashtextextended(%(name)s, 0));
 
 -- name: limit_statements
 SELECT set_config('statement_timeout', %(milliseconds)s, false);
+
+-- name: start_anew
+-- What DISCARD ALL does, but for prepared statements, which the driver counts on.
+SET SESSION AUTHORIZATION DEFAULT;
+RESET ALL;
+CLOSE ALL;
+UNLISTEN *;
+SELECT pg_advisory_unlock_all();
+DISCARD TEMP;
+DISCARD SEQUENCES;

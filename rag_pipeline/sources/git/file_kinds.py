@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from rag_pipeline.generated_marks import GENERATED_BYTES, MARK_CHARS
@@ -68,7 +69,13 @@ class FileKind:
 
 def kind_of(path: str) -> FileKind | None:
     """The kind a path's name promises, or None when such files are not indexed."""
-    name = PurePosixPath(path).name.lower()
+    name = path.rpartition("/")[2]
+    return _kind_of_name((PurePosixPath(path).name if name in ("", ".") else name).lower())
+
+
+@lru_cache(maxsize=65_536)
+def _kind_of_name(name: str) -> FileKind | None:
+    """A file is asked for several times in a run, and a path takes longer to make than all of this."""
     suffix = PurePosixPath(name).suffix
     if name in _NAMED:
         return FileKind(source_type="code", language=_NAMED[name])
