@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from rag_pipeline.errors import RagPipelineError
 
 _POLL_S: Final = 0.05
+_LOOK_S: Final = 0.5
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -118,9 +119,14 @@ def _in_threads(
         started: list[Future[Outcome[T, R]]] = []
         try:
             started += [pool.submit(context.copy().run, work, thing) for thing in things]
-            for ended, future in enumerate(as_completed(started), start=1):
-                future.result()
-                told(ended)
+            waiting, ended = set(started), 0
+            while waiting:
+                # In pieces: a signal that came just before a wait began would be heard at its end only.
+                done, waiting = wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    ended += 1
+                    told(ended)
         except BaseException:
             for future in started:
                 future.cancel()

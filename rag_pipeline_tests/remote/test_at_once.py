@@ -155,6 +155,27 @@ def test_who_waits_for_a_lock_ends_with_the_work(tmp_path: Path) -> None:
         at_once(range(2), work, places=places(tmp_path, 2))
 
 
+def test_what_git_has_started_and_left_behind_holds_nobody_up(tmp_path: Path) -> None:
+    """A child of git's that does not end with it has git's output open for as long as it lives."""
+    left = tmp_path / "left"
+
+    def work(number: int) -> None:
+        if number:
+            while not left.exists():
+                time.sleep(0.01)
+            raise ZeroDivisionError
+        stays = f"echo $$ > {left}.part && mv {left}.part {left}; exec sleep 60"
+        run_git("-c", f"alias.leave=!sh -c '{stays}' &", "leave")
+
+    started = time.monotonic()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            at_once(range(2), work, places=places(tmp_path, 2))
+        assert time.monotonic() - started < _PATIENCE_S
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)
+
+
 _INTERRUPTED = """
 import sys, pathlib
 from rag_pipeline.remote.at_once import Places, at_once

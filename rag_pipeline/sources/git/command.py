@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, StorageUnavailable
-from rag_pipeline.remote.at_once import ended_by
+from rag_pipeline.remote.at_once import ended_by, go_on
 
 GIT = (
     "git", "-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8",
@@ -26,6 +26,7 @@ _FOREIGN = re.compile(
     r"|QUARANTINE_PATH|ATTR_SOURCE|LITERAL_PATHSPECS|GLOB_PATHSPECS|NOGLOB_PATHSPECS|ICASE_PATHSPECS|DEFAULT_HASH"
     r"|EXTERNAL_DIFF|DIFF_OPTS|PAGER|EDITOR|(AUTHOR|COMMITTER)_.*|TRACE.*|CURL_VERBOSE)$"
 )
+_LOOK_S = 0.5
 _IDENTITY = {"NAME": "rag-pipeline", "EMAIL": "rag-pipeline@localhost"}
 
 
@@ -52,11 +53,23 @@ def run_git(
         )
     with process, ended_by(process.terminate):
         try:
-            stdout, stderr = process.communicate(stdin or b"")
+            stdout, stderr = _said_by(process, stdin or b"")
         except BaseException:
             process.kill()
             raise
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def _said_by(process: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, bytes]:
+    """All that it writes. When the work is to end, what git has started may outlive it, and hold its pipes open."""
+    given: bytes | None = stdin
+    while True:
+        try:
+            return process.communicate(given, timeout=_LOOK_S)
+        except subprocess.TimeoutExpired:
+            given = None
+            if process.poll() is not None:
+                go_on()
 
 
 def open_git(git_dir: Path, *args: str) -> subprocess.Popen[bytes]:
