@@ -34,7 +34,8 @@ _SPACED = bytes(code if code >= 128 or chr(code).isalnum() else ord(" ") for cod
 _CODE_CHARS = 400
 _CODE_MARKS = 48
 _PROSE_CHARS = 800
-_PROSE_MARKS = 20
+_PROSE_MARKS = 14
+"""Enough to look past a heading to what makes its section unlike the next one."""
 _WORDY = bytes(code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_")
 _WORDY_OR_SPACE = _WORDY + b" \t"
 _RUN = re.compile(rb"(.)\1+", re.DOTALL)
