@@ -14,6 +14,8 @@ BlockKind = Literal["heading", "prose", "verbatim"]
 PARAGRAPH: Final = 10
 ITEM: Final = 20
 """List items and indented paragraphs, plus their indentation."""
+EXPRESSION: Final = 100
+"""Inside a statement of code, plus what its depth there adds: rows of a table, arguments of a call."""
 GROUP: Final = 200
 """Groups of lines inside a block that was too long, plus their indentation."""
 SENTENCE: Final = 300

@@ -1,43 +1,55 @@
 """Atoms to pieces that fill a chunk well, cut where the text itself says, so that an edit stays local.
 
 Filling chunks one after the other would move every later boundary when a word is added. Instead, each gap has a
-priority that depends only on its structure and on the words after it. A span that is too long is cut at its strongest
+priority that depends only on its structure and on what follows it. A span that is too long is cut at its strongest
 gap (a Cartesian tree over the gaps: a treap whose priorities are hashes), and pieces that are left small are joined
 again over the weakest gaps first. Both decisions look no further than the neighbouring pieces.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
+from operator import itemgetter
 from zlib import crc32
 
+from rag_pipeline.chunking.blocks import EXPRESSION, GROUP, ITEM, MAX_INDENT, PARAGRAPH
 from rag_pipeline.chunking.splitting import Atom
 
 Piece = tuple[int, int]
 """Atoms from the first number up to the second, exclusive."""
 _Priorities = Callable[[Sequence[Atom]], list[int]]
 """Of the gaps before atoms; worked out for those alone that are compared."""
+_LeastTokens = Callable[[int, int, int], int]
+"""With how many tokens a piece stands alone beside one that it would fit: by the gap between them, and where the two
+begin and end."""
 
 _KEY_CHARS = 48
 _MARGIN_CHARS = 64
 _SPACED = bytes(code if code >= 128 or chr(code).isalnum() else ord(" ") for code in range(256))
 """What parts words, as spaces: `get_template_attribute` is three words, of which an edit changes one."""
-_BUILD_CHARS = 400
-_BUILD_MARKS = 48
+_CODE_CHARS = 400
+_CODE_MARKS = 48
+_PROSE_CHARS = 800
+_PROSE_MARKS = 14
+"""Enough to look past a heading to what makes its section unlike the next one."""
 _WORDY = bytes(code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_")
+_WORDY_OR_SPACE = _WORDY + b" \t"
+_RUN = re.compile(rb"(.)\1+", re.DOTALL)
 
 
 def gap_priorities(text: str, atoms: Sequence[Atom], *, is_code: bool) -> list[int]:
     """Per atom, how strong the gap before it is: the smaller the stronger; by level, then by a hash of what follows.
 
-    In code by its punctuation and line breaks first, whatever the words are called: no edit of a word moves a cut, but
-    between things that are built alike. There, and in prose, the hash is of one word, the longest of the first ones, so
-    that an edit of another word moves no cut; where two are equal, of all of them.
+    In code, and before headings and list items, by the punctuation and line breaks that follow first, whatever the
+    words are called: no edit of a word moves a cut, but between things that are built alike. There, and between
+    paragraphs and sentences, the hash is of one word, the longest of the first ones, so that an edit of another word
+    moves no cut; where two are equal, of all of them.
     """
-    built = [(atom.level << 32) | (crc32(_build(text, atom.start)) if is_code else 0) for atom in atoms]
+    built = [(atom.level << 32) | _build(text, atom, is_code=is_code) for atom in atoms]
     alike = Counter(built)
     return [
         (first << 64) | (_worded(text, atom.start) if alike[first] > 1 else 0)
@@ -55,9 +67,17 @@ def _worded(text: str, start: int) -> int:
     return (crc32(longest) << 32) | crc32(encoded)
 
 
-def _build(text: str, start: int) -> bytes:
-    """How what begins here is built: its punctuation and white space, without the words and names between them."""
-    return text[start : start + _BUILD_CHARS].encode("utf-8", "surrogatepass").translate(None, _WORDY)[:_BUILD_MARKS]
+def _build(text: str, atom: Atom, *, is_code: bool) -> int:
+    """A hash of the punctuation and line breaks that follow, where these decide; otherwise 0."""
+    if is_code:
+        marks = text[atom.start : atom.start + _CODE_CHARS].encode("utf-8", "surrogatepass").translate(None, _WORDY)
+        return crc32(marks[:_CODE_MARKS])
+    if atom.level < PARAGRAPH or ITEM <= atom.level <= ITEM + MAX_INDENT:
+        # Without spaces, which would count the words: one put in or taken out moves no cut either. Each run as one
+        # mark, or the rule below a heading would be all that is seen of what follows it.
+        marks = text[atom.start : atom.start + _PROSE_CHARS].encode("utf-8", "surrogatepass")
+        return crc32(_RUN.sub(rb"\1", marks.translate(None, _WORDY_OR_SPACE))[:_PROSE_MARKS])
+    return 0
 
 
 def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, is_code: bool = False) -> list[Piece]:
@@ -70,7 +90,9 @@ def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, 
         return [(0, len(atoms))] if atoms else []
     priorities = partial(gap_priorities, text, is_code=is_code)
     pieces = _cut_at_strongest(atoms, before, priorities, max_tokens=max_tokens)
-    return _join_over_weakest(pieces, atoms, before, priorities, max_tokens=max_tokens, min_tokens=min_tokens)
+    least_tokens = _least_tokens(atoms, max_tokens=max_tokens, min_tokens=min_tokens, is_code=is_code)
+    gaps = priorities([atoms[start] for start, _ in pieces[1:]])
+    return _join_over_weakest(pieces, before, gaps, least_tokens, max_tokens=max_tokens)
 
 
 def _cut_at_strongest(
@@ -133,26 +155,45 @@ def _cartesian_tree(priorities: Sequence[int]) -> tuple[list[int], list[int], in
     return left, right, spine[0]
 
 
+def _least_tokens(atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, is_code: bool) -> _LeastTokens:
+    """Sections and definitions stand alone with `min_tokens`, anything else never, if it fits a neighbour.
+
+    In code what is left of a long statement that was cut does, too, so that a word in it moves no boundary beyond it.
+    Otherwise the last rows of a long table would be joined to the statement after it or not, as the rows before them
+    have a token more or less.
+    """
+    opens = [atom.opens_section for atom in atoms]
+    within = (is_code and EXPRESSION <= atom.level < GROUP and not atom.opens_section for atom in atoms[1:])
+    is_inside = [False, *within, False]
+
+    def least(gap: int, start: int, end: int) -> int:
+        is_rest = not is_inside[gap] and (is_inside[start] or is_inside[end])
+        return min_tokens if opens[gap] or is_rest else max_tokens
+
+    return least
+
+
 def _join_over_weakest(
     pieces: Sequence[Piece],
-    atoms: Sequence[Atom],
     before: Sequence[int],
-    priorities_of: _Priorities,
+    priorities: Sequence[int],
+    least_tokens: _LeastTokens,
     *,
     max_tokens: int,
-    min_tokens: int,
 ) -> list[Piece]:
-    """Join neighbours that fit together; over the beginning of a section only when one of them is too small."""
+    """Join neighbours that fit together, unless both have tokens enough to stand alone.
+
+    `priorities` are those of the gaps before all pieces but the first.
+    """
     end_of = dict(pieces)
     start_of = {end: start for start, end in pieces}
     gaps = [start for start, _ in pieces[1:]]
-    priorities = dict(zip(gaps, priorities_of([atoms[gap] for gap in gaps]), strict=True))
-    for gap in sorted(gaps, key=priorities.__getitem__, reverse=True):
+    for _, gap in sorted(zip(priorities, gaps, strict=True), key=itemgetter(0), reverse=True):
         start, end = start_of[gap], end_of[gap]
         if before[end] - before[start] > max_tokens:
             continue
         smaller = min(before[gap] - before[start], before[end] - before[gap])
-        if smaller < min_tokens or not atoms[gap].opens_section:
+        if smaller < least_tokens(gap, start, end):
             del start_of[gap], end_of[gap]
             end_of[start], start_of[end] = end, start
     return sorted(end_of.items())

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rag_pipeline.chunking import chunk_document, count_words
-from rag_pipeline.chunking.packing import gap_priorities
+from rag_pipeline.chunking.blocks import EXPRESSION
+from rag_pipeline.chunking.packing import gap_priorities, pack
 from rag_pipeline.chunking.splitting import Atom
 from rag_pipeline.model import Document
 from rag_pipeline.settings import Chunking
@@ -122,6 +123,120 @@ def test_between_lines_of_code_built_differently_no_word_decides() -> None:
     for word in re.finditer(r"[A-Za-z_]{3,}", STATEMENTS):
         for new in ("x", "another", "a_much_longer_name"):
             assert order(STATEMENTS[: word.start()] + new + STATEMENTS[word.end() :]) == before
+
+
+WORD = re.compile(r"[^\W\d_]{3,}")
+NOUNS = ["adapter", "binding", "channel", "decoder", "element", "fixture", "gateway", "handler", "index", "journal"]
+VERBS = ["Allow", "Bring", "Check", "Drop", "Extend", "Fix", "Guard", "Hide"]
+
+
+def list_of_links() -> str:
+    """Items of one shape, of several lines of link each, between paragraphs."""
+    items = [
+        f"- `{noun.title()} {other} <https://{noun}.example/{other}/quickstart/{verb.lower()}-{noun}-service>`_"
+        for noun, other, verb in zip(NOUNS, NOUNS[1:], VERBS, strict=False)
+    ]
+    paragraph = "Many of them have a free tier, and other limits.\nThe links below are for some of the common ones."
+    return "\n\n".join(["Hosting\n=======", paragraph, "\n".join(items[:5]), paragraph, "Proxies\n=======", paragraph])
+
+
+def history() -> str:
+    """Sections that are built alike: a version, a date, and a few items."""
+    rng = random.Random(5)
+    parts = []
+    for number in range(60):
+        title = f"Version {6 - number // 10}.{9 - number % 10}.0"
+        items = []
+        for _ in range(rng.choice([1, 1, 2, 3, 9])):
+            role = rng.choice(
+                ["", f" :issue:`{rng.randint(1, 999)}`", f" ``{rng.choice(NOUNS)}_{rng.choice(NOUNS)}``."]
+            )
+            words = " ".join(rng.choices(NOUNS, k=rng.randint(4, 14)))
+            items.append(f"-   {rng.choice(VERBS)} the {words}.{role}")
+        parts.append(
+            f"{title}\n{'-' * len(title)}\n\nReleased 20{20 - number // 6}-0{number % 9 + 1}-11\n\n" + "\n".join(items)
+        )
+    return "Changes\n=======\n\n" + "\n\n".join(parts) + "\n"
+
+
+def table_of_rows() -> str:
+    """A long table of rows that are built alike, between short statements."""
+    rng = random.Random(9)
+    keys = ["_".join(rng.choices(NOUNS, k=rng.randint(1, 4))).upper() for _ in range(26)]
+    rows = [f'        "{key}": {rng.choice(["None", "True", "False", "7"])},' for key in keys]
+    fields = [
+        f"    #: what is used for the {noun}, see there\n    {noun}_class: type = {noun.title()}\n" for noun in NOUNS
+    ]
+    return (
+        "class Application:\n    defaults = dict(\n      {\n"
+        + "\n".join(rows)
+        + "\n      }\n    )\n\n"
+        + "\n".join(fields)
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "make"), [("hosting.rst", list_of_links), ("changes.rst", history), ("application.py", table_of_rows)]
+)
+def test_no_word_of_what_is_built_alike_moves_many_chunks(
+    make_document: MakeDocument, path: str, make: Callable[[], str]
+) -> None:
+    text = make()
+    document = make_document(text, path=path, source_type="code" if path.endswith("py") else "docs")
+    words = list(WORD.finditer(document.text))
+    words = random.Random(2).sample(words, min(len(words), 150))
+    costs = [changed(document, document.text[: m.start()] + "another" + document.text[m.end() :]) for m in words]
+    assert max(costs) <= 3
+    assert sum(costs) / len(costs) <= 1.1
+
+
+def priority_order(text: str, starts: list[int], *, level: int) -> list[int]:
+    atoms = [Atom(start, start + 1, level, 1, 0, False) for start in starts]
+    priorities = gap_priorities(text, atoms, is_code=False)
+    assert len(set(priorities)) == len(atoms)
+    return sorted(range(len(atoms)), key=priorities.__getitem__)
+
+
+SECTIONS = """\
+One
+---
+
+Released 2024-01-18
+
+- Fix ``a``.
+
+Two
+---
+
+Released 2024-02-18
+
+- Fix it. :issue:`1`
+
+Three
+-----
+
+Released 2024-03-18
+
+- Fix (most of) it.
+"""
+
+
+def test_between_sections_built_differently_no_word_decides_put_in_taken_out_or_replaced() -> None:
+    def order(text: str) -> list[int]:
+        return priority_order(text, [match.start() for match in re.finditer(r"\w+(?=\n---)", text)], level=2)
+
+    before = order(SECTIONS)
+    for word in WORD.finditer(SECTIONS):
+        for new in ("x", "another", f"{word[0]} more", "a_much_longer_name"):
+            assert order(SECTIONS[: word.start()] + new + SECTIONS[word.end() :]) == before
+
+
+@pytest.mark.parametrize(("rest", "is_joined"), [(30, False), (20, True)])
+def test_the_rest_of_a_statement_that_was_cut_is_joined_to_the_next_only_when_small(rest: int, is_joined: bool) -> None:
+    tokens = [(10, 90), (EXPRESSION + 20, 150), (EXPRESSION + 20, rest), (10, 60), (10, 60)]
+    atoms = [Atom(at, at + 1, level, count, 0, False) for at, (level, count) in enumerate(tokens)]
+    pieces = pack("(,;.:", atoms, max_tokens=160, min_tokens=24, is_code=True)
+    assert any(start <= 2 < 3 < end for start, end in pieces) is is_joined
 
 
 def test_a_long_text_without_structure_is_local_too(make_document: MakeDocument) -> None:

@@ -16,14 +16,12 @@ from typing import Final, NamedTuple
 
 from tree_sitter import Node
 
-from rag_pipeline.chunking.blocks import GLUE
+from rag_pipeline.chunking.blocks import EXPRESSION, GLUE
 from rag_pipeline.chunking.code.grammars import Role
 from rag_pipeline.chunking.code.names import Namer
 
 _MAX_DEPTH: Final = 32
 """Deeper nesting makes no weaker gap."""
-_EXPRESSION: Final = 100
-"""Levels of gaps inside expressions: weaker than those between statements."""
 _SECTION, _AFTER_BLANK_LINE, _PLAIN = 0, 1, 2
 _LONG_LINE: Final = 2
 """Times the bound: so far from both ends of its line, code is cut inside the line."""
@@ -288,7 +286,7 @@ class TreeWalk:
             expression = visit.depth
         blank = place.follows_blank or ended
         kind = _SECTION if is_section or opens_body else _AFTER_BLANK_LINE if blank else _PLAIN
-        base = 3 * min(depth, _MAX_DEPTH) if expression < 0 else _EXPRESSION + 3 * min(depth - expression, _MAX_DEPTH)
+        base = 3 * min(depth, _MAX_DEPTH) if expression < 0 else EXPRESSION + 3 * min(depth - expression, _MAX_DEPTH)
         self.gaps[place.at] = Gap(base + kind, path, is_section or ended)
         return depth
 
