@@ -74,6 +74,37 @@ def test_a_broken_header_leaves_all_blocks_as_they_were(header: tuple[int, int])
     assert places(CODE[:start] + new + CODE[end:]) == places(CODE)
 
 
+JOINED = """\
+from os import path
+import json as parser
+
+
+def routes(every, *names):
+    rules = [rule for rule in names if rule is every]
+    ignored = set() if every else {"HEAD", "OPTIONS"}
+    if every and names or len(names) in (1, 2):
+        with open(path) as file:
+            return file
+    return rules if ignored else names
+"""
+JOINING = re.compile(r"(?<=[\w)\]}] )(import|as|for|in|is|else|and|or|if)(?= [\w({\[])")
+
+
+@pytest.mark.parametrize(
+    "keyword", [match.span(1) for match in JOINING.finditer(JOINED)], ids=lambda span: JOINED[slice(*span)]
+)
+def test_a_broken_keyword_between_two_terms_is_read_as_one(keyword: tuple[int, int]) -> None:
+    grammar = grammar_of("python")
+    assert grammar
+    start, end = keyword
+    broken = (JOINED[:start] + "another" + JOINED[end:]).encode()
+    assert grammar.parse(broken).root_node.has_error
+    mended = mended_python(broken, grammar.parse)
+    assert mended
+    assert not mended[1].root_node.has_error
+    assert len(mended[0]) == len(broken)
+
+
 @given(st.text(alphabet="abc\n\t :\"'#()[]{}\\.é_", max_size=200).map(str.encode))
 def test_what_is_mended_is_as_long_and_whole(source: bytes) -> None:
     grammar = grammar_of("python")

@@ -1,14 +1,16 @@
-"""Python with one word out of place, read as what it may have been: a line that opens a suite gets a keyword again.
+"""Python with one word out of place, read as what it may have been: where a keyword must have stood, one stands again.
 
 A parser recovers from `dfe name():` by reading much of what surrounds it otherwise, so that one broken word would move
-many cuts. What such a line is, its end and its neighbours still tell: it ends in a colon, and begins with no keyword.
+many cuts. Where the keyword was, what surrounds it still tells: a line that opens a suite ends in a colon and begins
+with no keyword; in `a if b esle c` three terms follow each other, which nothing in Python does.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
+from keyword import kwlist, softkwlist
 from typing import Final
 
 from tree_sitter import Tree
@@ -32,15 +34,18 @@ _QUOTED: Final = re.compile(
 _NOT_BREAKS: Final = re.compile(rb"[^\n]")
 _HEADER: Final = re.compile(rb"([ \t]*)(?:async[ \t]+(?!def\b|for\b|with\b))?([^\W\d]\w*)(?=[ \t:])[ \t]*")
 _NAME: Final = re.compile(rb"(\w+)[ \t]*(?:[(\[]|:)")
+_TOKEN: Final = re.compile(rb"([^\W\d]\w*)|\w+|\S|\n")
+_RESERVED: Final = frozenset(word.encode() for word in (*kwlist, *softkwlist))
 
 
 def mended_python(source: bytes, parse: Callable[[bytes], Tree | None]) -> tuple[bytes, Tree] | None:
     """The source with a keyword in place of the word that breaks it, as long as before; None where none is of help."""
     budget = _MAX_PARSED_BYTES
     plain = _QUOTED.sub(_blanked, source)
-    for header, end in islice(_broken_headers(plain), _MAX_LINES):
-        start, stop = header.span(2)
-        for keyword in _fitting(plain, header, end):
+    headers = ((header.span(2), _fitting(plain, header, end)) for header, end in _broken_headers(plain))
+    between = ((word.span(), _joining(plain, word.start())) for word in _out_of_place(plain))
+    for (start, stop), keywords in chain(islice(headers, _MAX_LINES), islice(between, _MAX_LINES)):
+        for keyword in keywords:
             budget -= len(source)
             if budget < 0:
                 return None
@@ -70,6 +75,33 @@ def _broken_headers(plain: bytes) -> Iterator[tuple[re.Match[bytes], int]]:
             header = _HEADER.match(plain, begun)
             if header and header[2] not in _KEYWORDS:
                 yield header, start - 1
+
+
+def _out_of_place(plain: bytes) -> Iterator[re.Match[bytes]]:
+    """Words that stand between two terms of one line, none of them a keyword."""
+    before = word = None
+    for token in _TOKEN.finditer(plain):
+        if before and word and word[1] and _is_term(before, b")]}") and _is_term(word) and _is_term(token, b"([{"):
+            yield word
+        before, word = word, token
+
+
+def _is_term(token: re.Match[bytes], brackets: bytes = b"") -> bool:
+    """Whether it is a name or a number, or one of these brackets."""
+    return token[0] in brackets if not token[0][:1].isalnum() and token[0][:1] != b"_" else token[0] not in _RESERVED
+
+
+def _joining(plain: bytes, at: int) -> list[bytes]:
+    """The keywords that may stand between two terms there, the likeliest first."""
+    before = plain[plain.rfind(b"\n", 0, at) + 1 : at].split()
+    if before[:1] == [b"from"]:
+        return [b"import"]
+    if before[:1] == [b"import"]:
+        return [b"as"]
+    if b"for" in before and before[-2:-1] != [b"in"] and b"in" not in before[before.index(b"for") :]:
+        return [b"in"]
+    likeliest = [b"else"] if b"if" in before[1:] else []
+    return [*likeliest, b"and", b"or", b"in", b"is", b"if", b"for", b"as"]
 
 
 def _fitting(plain: bytes, header: re.Match[bytes], end: int) -> list[bytes]:
