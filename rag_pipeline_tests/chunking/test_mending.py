@@ -74,6 +74,24 @@ def test_a_broken_header_leaves_all_blocks_as_they_were(header: tuple[int, int])
     assert places(CODE[:start] + new + CODE[end:]) == places(CODE)
 
 
+@pytest.mark.parametrize(
+    ("before", "line", "keyword"),
+    [
+        ("try:\n    go()\n", "another ValueError:", "except"),
+        ("try:\n    go()\nexcept KeyError:\n    stay()\n", "another ValueError:", "except"),
+        ("go()\n\n", "another Store:", "class"),
+        ("if ready:\n    go()\n\n", "another collected:", "with"),
+        ("if ready:\n    go()\n", "another steady:", "elif"),
+    ],
+)
+def test_what_stands_before_a_broken_line_says_which_keyword_it_had(before: str, line: str, keyword: str) -> None:
+    grammar = grammar_of("python")
+    assert grammar
+    mended = mended_python(f"{before}{line}\n    pass\n".encode(), grammar.parse)
+    assert mended
+    assert mended[0].decode().removeprefix(before).split()[0] == keyword
+
+
 JOINED = """\
 from os import path
 import json as parser

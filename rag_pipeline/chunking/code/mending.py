@@ -19,6 +19,7 @@ Mender = Callable[[bytes, Callable[[bytes], Tree | None]], tuple[bytes, Tree] | 
 """A text that does not parse and its parser, to what may have been meant: a text of the same length, and its tree."""
 
 _MAX_LINES: Final = 3
+_MAX_SUITE_LINES: Final = 400
 _MAX_PARSED_BYTES: Final = 400_000
 """A text that is broken in many places, or large, is read as the parser reads it."""
 _KEYWORDS: Final = frozenset(
@@ -110,9 +111,35 @@ def _fitting(plain: bytes, header: re.Match[bytes], end: int) -> list[bytes]:
     if rest == b":":
         following = re.compile(rb"\n" + header[1] + rb"(\w+)").search(plain, end)
         return [b"try"] if following and following[1] in (b"except", b"finally") else [b"finally", b"else", b"try"]
-    if name := _NAME.match(rest):
+    name = _NAME.match(rest)
+    if name and rest == name[1] + b":":
+        return _with_a_name(name[1], after=_opened_before(plain, header))
+    if name:
         begins = [b"class", b"def"] if name[1][:1].isupper() else [b"def", b"class"]
         return [*begins, b"elif", b"except", b"with", b"if"]
     if b" in " in rest:
         return [b"for", b"elif", b"if"]
     return [b"elif", b"except", b"with", b"if"]
+
+
+def _with_a_name(name: bytes, *, after: bytes) -> list[bytes]:
+    """Of a line that is nothing but a keyword and a name; `after`: what opened the suite that ends right before it."""
+    first = [b"except"] if after in (b"try", b"except") else [b"elif"] if after in (b"if", b"elif") else []
+    if name[:1].isupper():
+        first.append(b"class")
+    return [*first, *(word for word in (b"with", b"if", b"elif", b"except", b"class") if word not in first)]
+
+
+def _opened_before(plain: bytes, header: re.Match[bytes]) -> bytes:
+    """The first word of the line before that is indented as the header is, unless a blank line parts them."""
+    indent = len(header[1])
+    for number, line in enumerate(reversed(plain[: header.start()].split(b"\n")[-_MAX_SUITE_LINES:])):
+        stripped = line.lstrip(b" \t")
+        if not stripped.strip() and number <= 1:
+            if number:  # the first is what stands before the header on its own line: nothing
+                return b""
+            continue
+        if stripped.strip() and len(line) - len(stripped) <= indent:
+            found = re.match(rb"\w+", stripped)
+            return found[0] if found and len(line) - len(stripped) == indent else b""
+    return b""
