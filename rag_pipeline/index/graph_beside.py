@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from threading import Event
 from typing import Final, TypeAlias
@@ -30,14 +30,16 @@ _LOOK_S: Final = 0.1
 
 
 @contextmanager
-def graph_beside(connection: Connection, space: EmbeddingSpace, *, connect: Connect) -> Iterator[Callable[[], bool]]:
+def graph_beside(
+    connection: Connection, space: EmbeddingSpace, *, connect: Connect | None
+) -> Iterator[Callable[[], bool]]:
     """While this lasts, the space's graph is built, if it has none and holds vectors; nothing is done otherwise.
 
     Yields what waits for its end and says whether one was built; it raises what the build raised. When this ends by an
     error, so does the build. Statistics are not taken: the tables of chunks and documents are still being filled. Where
-    there is no connection to be had for it, nothing is built either.
+    there is no connection to be had for it (`connect` is None, or finds the database full), nothing is built either.
     """
-    if not lacks_graph(connection, vector_table(space)):
+    if connect is None or not lacks_graph(connection, vector_table(space)):
         yield lambda: False
         return
     # On the machine where we are ourselves, one core is ours.
@@ -60,8 +62,7 @@ class _Build:
 
     def run(self) -> bool:
         try:
-            opened = self._connect()
-            with opened as connection:
+            with self._connect() as connection:
                 self._connection = connection
                 if self._asked_to_end.is_set():
                     return False
@@ -75,8 +76,8 @@ class _Build:
 
     def wait(self, future: Future[bool]) -> bool:
         """In pieces, so that Ctrl-C is heard."""
-        while not future.done():
-            Event().wait(_LOOK_S)
+        while wait([future], timeout=_LOOK_S).not_done:
+            pass
         return future.result()
 
     def end(self, future: Future[bool]) -> None:
@@ -88,4 +89,4 @@ class _Build:
                     self._connection.cancel_safe(timeout=5)
                 except psycopg.Error as error:
                     _log.warning("the build of the graph was not cancelled: %s", error)
-            Event().wait(_LOOK_S)
+            wait([future], timeout=_LOOK_S)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
@@ -104,8 +103,7 @@ def index_documents(
     report.parts, report.fresh = len(parts), len(parts) - len(stale)
     total = sum(int((lake.tags("documents", part, owned=False) or {}).get("rows", "0")) for part in stale)
     advance = Advance(progress, STAGE, total=total, unit="documents")
-    beside = graph_beside(connection, space, connect=connect) if connect and stale else nullcontext(_nothing_built)
-    with beside as graph_is_built:
+    with graph_beside(connection, space, connect=connect if stale else None) as graph_is_built:
         for part, expected in stale.items():
             _index_part(
                 lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten,
@@ -129,10 +127,6 @@ def index_documents(
     if built:
         analyze(connection, vector_table(space))
     return report
-
-
-def _nothing_built() -> bool:
-    return False
 
 
 def _index_part(

@@ -89,7 +89,8 @@ def _out_of_place(plain: bytes) -> Iterator[re.Match[bytes]]:
 
 def _is_term(token: re.Match[bytes], brackets: bytes = b"") -> bool:
     """Whether it is a name or a number, or one of these brackets."""
-    return token[0] in brackets if not token[0][:1].isalnum() and token[0][:1] != b"_" else token[0] not in _RESERVED
+    is_word = token[0][:1].isalnum() or token[0][:1] == b"_"
+    return token[0] not in _RESERVED if is_word else token[0] in brackets
 
 
 def _joining(plain: bytes, at: int) -> list[bytes]:
@@ -132,14 +133,13 @@ def _with_a_name(name: bytes, *, after: bytes) -> list[bytes]:
 
 def _opened_before(plain: bytes, header: re.Match[bytes]) -> bytes:
     """The first word of the line before that is indented as the header is, unless a blank line parts them."""
-    indent = len(header[1])
-    for number, line in enumerate(reversed(plain[: header.start()].split(b"\n")[-_MAX_SUITE_LINES:])):
-        stripped = line.lstrip(b" \t")
-        if not stripped.strip() and number <= 1:
-            if number:  # the first is what stands before the header on its own line: nothing
-                return b""
-            continue
-        if stripped.strip() and len(line) - len(stripped) <= indent:
-            found = re.match(rb"\w+", stripped)
-            return found[0] if found and len(line) - len(stripped) == indent else b""
+    lines = plain[: header.start()].split(b"\n")[-_MAX_SUITE_LINES:-1]
+    if not lines or not lines[-1].strip():
+        return b""
+    for line in filter(bytes.strip, reversed(lines)):
+        words = line.lstrip(b" \t")
+        indent = len(line) - len(words)
+        if indent <= len(header[1]):
+            found = re.match(rb"\w+", words)
+            return found[0] if found and indent == len(header[1]) else b""
     return b""
