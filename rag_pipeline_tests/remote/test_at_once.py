@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,8 @@ def test_any_other_error_ends_all_and_is_raised(tmp_path: Path) -> None:
     assert len(begun) < 50
 
 
-def test_a_git_that_waits_is_ended_with_the_work(tmp_path: Path) -> None:
+def failing_beside(wait: Callable[[], None]) -> Callable[[int], None]:
+    """Work on two things: the first waits, and the second fails once that has begun."""
     waits = threading.Event()
 
     def work(number: int) -> None:
@@ -121,12 +123,19 @@ def test_a_git_that_waits_is_ended_with_the_work(tmp_path: Path) -> None:
             assert waits.wait(_PATIENCE_S)
             raise ZeroDivisionError
         waits.set()
+        wait()
+
+    return work
+
+
+def test_a_git_that_waits_is_ended_with_the_work(tmp_path: Path) -> None:
+    def wait() -> None:
         # It reads its own answer from a terminal that never says anything.
         done = run_git("-c", "alias.wait=!exec sleep 1000", "wait")
         assert done.returncode == -signal.SIGTERM
 
     with pytest.raises(ZeroDivisionError):
-        at_once(range(2), work, places=places(tmp_path, 2))
+        at_once(range(2), failing_beside(wait), places=places(tmp_path, 2))
 
 
 def test_what_is_to_end_the_work_is_forgotten_with_it(tmp_path: Path) -> None:
@@ -141,18 +150,12 @@ def test_what_is_to_end_the_work_is_forgotten_with_it(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_a_lock_ends_with_the_work(tmp_path: Path) -> None:
-    waits = threading.Event()
-
-    def work(number: int) -> None:
-        if number == 1:
-            assert waits.wait(_PATIENCE_S)
-            raise ZeroDivisionError
-        waits.set()
+    def wait() -> None:
         with locked(tmp_path / "lock", timeout_s=3600):
             pytest.fail("somebody else holds it")
 
     with locked(tmp_path / "lock", timeout_s=0), pytest.raises(ZeroDivisionError):
-        at_once(range(2), work, places=places(tmp_path, 2))
+        at_once(range(2), failing_beside(wait), places=places(tmp_path, 2))
 
 
 def test_what_git_has_started_and_left_behind_holds_nobody_up(tmp_path: Path) -> None:
