@@ -109,6 +109,18 @@ def at_once(
     return found
 
 
+def failures_of(outcomes: Sequence[Outcome[T, R]]) -> list[tuple[T, RagPipelineError]]:
+    """The things that failed, each with its error.
+
+    Raises:
+        RagPipelineError: all of them did; the error is that of the first.
+    """
+    failed = [(outcome.thing, outcome.error) for outcome in outcomes if outcome.error is not None]
+    if failed and len(failed) == len(outcomes):
+        raise failed[0][1]
+    return failed
+
+
 def _in_threads(
     things: Sequence[T], work: Callable[[T], Outcome[T, R]], *, most: int, told: Callable[[int], None]
 ) -> list[Outcome[T, R]]:

@@ -12,7 +12,7 @@ from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.progress import Advance, Progress, Together
-from rag_pipeline.remote.at_once import at_once
+from rag_pipeline.remote.at_once import at_once, failures_of
 from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
 from rag_pipeline.sources.git.changes import Change
 from rag_pipeline.sources.git.file_kinds import FILE_KINDS_VERSION, kind_of
@@ -94,14 +94,11 @@ def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, p
         together(_SPOKEN, done=done, total=len(repositories), unit="repositories")
 
     report = RawReport()
-    errors: list[RagPipelineError] = []
-    for outcome in at_once(list(reports), read, places=git_places(settings), told=told):
+    outcomes = at_once(list(reports), read, places=git_places(settings), told=told)
+    for outcome in outcomes:
         report.add(reports[outcome.thing])
-        if outcome.error is not None:
-            errors.append(outcome.error)
-            report.failures.append(_unreadable(repositories[outcome.thing], outcome.error, day=days.last, now=now))
-    if errors and len(errors) == len(repositories):
-        raise errors[0]
+    for number, error in failures_of(outcomes):
+        report.failures.append(_unreadable(repositories[number], error, day=days.last, now=now))
     return report
 
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Failure, Json, SourceItem
 from rag_pipeline.progress import Progress, Together, silent
-from rag_pipeline.remote.at_once import at_once, pause
+from rag_pipeline.remote.at_once import at_once, failures_of, pause
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
@@ -153,15 +152,12 @@ def read_github(
         together("raw_github", done=done, total=len(repositories), unit="repositories")
 
     report = GitHubReport()
-    errors: list[RagPipelineError] = []
-    for outcome in at_once(list(reports), read, places=github_places(settings), told=told):
+    outcomes = at_once(list(reports), read, places=github_places(settings), told=told)
+    for outcome in outcomes:
         report.add(reports[outcome.thing])
-        if outcome.error is not None:
-            errors.append(outcome.error)
-            repository = repositories[outcome.thing]
-            report.failures.append(_failure(repository, repository.name, str(outcome.error), days, access))
-    if errors and len(errors) == len(repositories):
-        raise errors[0]
+    for number, error in failures_of(outcomes):
+        repository = repositories[number]
+        report.failures.append(_failure(repository, repository.name, str(error), days, access))
     return report
 
 
