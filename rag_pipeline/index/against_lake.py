@@ -34,6 +34,7 @@ _SHOWN_STATE: Final = (
     "path", "language", "url", "anchor", "metadata", "as_of", "scope", "document_id", "text", "sections",
 )  # fmt: skip
 _ID_BYTES: Final = 16
+_CHUNK_BYTES: Final = 2 * _ID_BYTES
 _BATCH_DOCUMENTS: Final = 2_000
 _BATCH_CHARS: Final = 16_000_000
 
@@ -96,8 +97,8 @@ class Comparison:
 class _InLake:
     part: Part
     document: Document
-    chunk_ids: bytes
-    """One after the other, 16 bytes each."""
+    chunks: bytes
+    """One after the other, id and text hash, 32 bytes each."""
 
 
 def compare_with_lake(
@@ -138,24 +139,26 @@ def compare_with_lake(
 
 def _in_lake(lake: Lake, part: Part, forgotten: Forgotten) -> Iterator[_InLake]:
     """Both files are in the same order of documents, so one pass joins them."""
-    groups = _chunk_ids(lake, part)
+    groups = _chunks(lake, part)
     group = next(groups, None)
     for batch in lake.read("documents", part, columns=_SHOWN_STATE):
         for document in documents_of(batch):
-            ids = b""
+            chunks = b""
             if group is not None and group[0] == document.document_id.bytes:
-                ids = group[1]
+                chunks = group[1]
                 group = next(groups, None)
             if not forgotten.covers(document):
-                yield _InLake(part, document, ids)
+                yield _InLake(part, document, chunks)
 
 
-def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
-    """Documents with the ids of their chunks, in the order of the file."""
+def _chunks(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    """Documents with the ids of their chunks and of what these are embedded as, in the order of the file."""
     owner, held = b"", b""
-    for batch in lake.read("chunks", part, columns=["document_id", "chunk_id"]):
-        owners, ids = (_bytes_of(batch.column(name)) for name in ("document_id", "chunk_id"))
-        numbers = np.frombuffer(owners, dtype=(np.uint64, 2))
+    columns = ("document_id", "chunk_id", "text_hash")
+    for batch in lake.read("chunks", part, columns=columns):
+        owners, *named = (_bytes_of(batch.column(name)) for name in columns)
+        numbers, *pairs = (np.frombuffer(ids, dtype=(np.uint64, 2)) for ids in (owners, *named))
+        both = np.hstack(pairs).tobytes()
         starts = [0, *(np.flatnonzero((numbers[1:] != numbers[:-1]).any(axis=1)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
             found = owners[_ID_BYTES * start : _ID_BYTES * (start + 1)]
@@ -163,7 +166,7 @@ def _chunk_ids(lake: Lake, part: Part) -> Iterator[tuple[bytes, bytes]]:
                 if held:
                     yield owner, held
                 owner, held = found, b""
-            held += ids[_ID_BYTES * start : _ID_BYTES * end]
+            held += both[_CHUNK_BYTES * start : _CHUNK_BYTES * end]
     if held:
         yield owner, held
 
@@ -174,18 +177,18 @@ def _bytes_of(column: pa.FixedSizeBinaryArray) -> bytes:
     return every[start : start + _ID_BYTES * len(column)]
 
 
-def _split(ids: bytes) -> set[bytes]:
-    return {ids[place : place + _ID_BYTES] for place in range(0, len(ids), _ID_BYTES)}
+def _split(chunks: bytes) -> set[bytes]:
+    return {chunks[place : place + _CHUNK_BYTES] for place in range(0, len(chunks), _CHUNK_BYTES)}
 
 
 def _compare(connection: Connection, batch: Sequence[_InLake], quarantined: set[_Item], found: Comparison) -> None:
     ids = {"ids": [one.document.document_id for one in batch]}
     states = {row[0]: row[1:] for row in connection.execute(queries("inspection")["states"], ids)}
     with connection.cursor(binary=True) as cursor:
-        chunks: dict[UUID, bytes] = dict(cursor.execute(queries("inspection")["chunk_ids"], ids))
+        chunks: dict[UUID, bytes] = dict(cursor.execute(queries("inspection")["chunks_held"], ids))
     for one in batch:
         document = one.document
-        found.chunks += len(one.chunk_ids) // _ID_BYTES
+        found.chunks += len(one.chunks) // _CHUNK_BYTES
         found.tombstones += document.deleted
         found.documents += not document.deleted
         if (document.tenant, document.source_type, document.source_id) in quarantined:
@@ -211,7 +214,7 @@ def _judge(one: _InLake, row: Sequence[Any] | None, chunks: bytes, found: Compar
         # Under its own fingerprint: what the settings are by now is another question.
         why = "deleted" if deleted else "another state"
         found.stale.add(one.part, source_id=document.source_id, in_lake=newest, in_index=f"{why} of the same time")
-    elif (has := _split(chunks)) != (wanted := _split(one.chunk_ids)):
+    elif (has := _split(chunks)) != (wanted := _split(one.chunks)):
         found.other_chunks.add(
             one.part, source_id=document.source_id, lacks=len(wanted - has), has_too_many=len(has - wanted)
         )  # fmt: skip

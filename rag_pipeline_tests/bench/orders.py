@@ -33,7 +33,7 @@ _TABLES = {
         " FROM rag.documents WHERE NOT deleted ORDER BY source_type, source_id"
     ),
     "chunks": (
-        "SELECT source_id, position, text, heading_path, start_line, end_line, tokens"
+        "SELECT source_id, position, text, text_hash::text, heading_path, start_line, end_line, tokens"
         " FROM rag.chunks JOIN rag.documents USING (document_id) ORDER BY source_type, source_id, position"
     ),
     # Without what only a history can tell.

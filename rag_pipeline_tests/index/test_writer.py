@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.writer import Entry, IndexWriter
 from rag_pipeline.lexical.analyzer import count_terms
+from rag_pipeline.model import text_hash
 from rag_pipeline_tests.knowledge import NOW, chunks_of, entry, write
 
 
@@ -32,7 +33,7 @@ def chunks(connection: Connection) -> dict[str, str]:
 def shown(connection: Connection) -> list[tuple[object, ...]]:
     """All that a reader could tell two indexes apart by."""
     return connection.execute(
-        "SELECT d.document_id, d.source_updated_at, d.deleted, d.state_hash, d.title, c.chunk_id, c.position, c.text "
+        "SELECT d.document_id, d.source_updated_at, d.deleted, d.state_hash, d.title, to_jsonb(c) - 'number' "
         "FROM rag.documents AS d LEFT JOIN rag.chunks AS c USING (document_id) ORDER BY 1, c.position"
     ).fetchall()
 
@@ -80,6 +81,15 @@ def test_a_chunk_that_only_moves_keeps_its_identity(connection):
     assert (report.chunks, report.chunks_removed) == (3, 0)
     rows = connection.execute("SELECT text, position, start_line FROM rag.chunks ORDER BY position").fetchall()
     assert rows == [("zero", 0, 1), ("one", 1, 3), ("two", 2, 5)]
+
+
+def test_a_chunk_that_is_embedded_as_something_else_has_the_vector_of_that(connection):
+    """The function around it was renamed: its text, and so its id, stay."""
+    write(connection, embedded_under(entry("a.py", "return 1"), "before"))
+    renamed = embedded_under(entry("a.py", "return 1", at=2), "after")
+    report = write(connection, renamed)
+    assert (report.documents, report.chunks, report.chunks_removed) == (1, 1, 0)
+    assert connection.execute("SELECT text_hash FROM rag.chunks").fetchone() == (renamed.chunks[0].text_hash,)
 
 
 def test_metadata_alone_changes_the_document_and_no_chunk(connection):
@@ -186,7 +196,14 @@ def state(name: str, at: int, seen: int, deleted: bool) -> Entry:
     word = f"{name} at {at}" if name == "steady" else f"{name} at {at} seen {seen}"
     if deleted and name != "steady":
         return entry(name, deleted=True, at=at, seen=seen, title=word)
-    return entry(name, "always", word, word, at=at, seen=seen, title=word)
+    return embedded_under(entry(name, "always", word, word, at=at, seen=seen, title=word), word)
+
+
+def embedded_under(made: Entry, name: str) -> Entry:
+    """The same, but that its chunks are embedded as what stands under this name."""
+    above = f"{name}\n\n"
+    named = [dataclasses.replace(c, context=above, text_hash=text_hash(above + c.text)) for c in made.chunks]
+    return dataclasses.replace(made, chunks=named)
 
 
 @given(

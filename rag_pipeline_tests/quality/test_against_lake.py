@@ -76,6 +76,18 @@ def test_what_the_index_lacks_is_named_and_comes_back_as_the_remedy_says(install
     assert row["in_index"] == "another state of the same time"
 
 
+def test_a_chunk_that_goes_by_the_vector_of_another_text_is_named_and_mended(installation):
+    others = "SELECT text_hash FROM rag.chunks WHERE text LIKE '%step 4%'"
+    execute(installation, f"UPDATE rag.chunks SET text_hash = ({others}) WHERE text LIKE '%step 2%'")
+    looks = wrong(installation)
+    (row,) = looks.pop("other_chunks_than_lake").sample
+    assert (row["source_id"], row["lacks"], row["has_too_many"]) == ("project:guide.md", 1, 1)
+    for statement in MEND:
+        execute(installation, statement)
+    installation.run("2024-01-01", "2024-01-31")
+    assert wrong(installation) == {}
+
+
 def test_what_is_quarantined_or_waits_for_its_run_is_neither_missing_nor_stale(installation, repository):
     installation.embedder.refuse = {"forbidden"}
     repository.commit("2024-01-20T10:00", {"guide.md": "# Guide\n\nA forbidden word.\n", "new.md": "# New\n\nGood.\n"})

@@ -146,8 +146,9 @@ JOIN rag.postings AS p ON p.segment_id = asked.segment_id AND p.term = asked.ter
 SELECT document_id, as_of, observed_at, state_hash, fingerprint, deleted FROM rag.documents
 WHERE document_id = ANY (%(ids)s);
 
--- name: chunk_ids
-SELECT document_id, string_agg(uuid_send(chunk_id), ''::bytea) FROM rag.chunks
+-- name: chunks_held
+-- Which chunks, and as what each of them is embedded.
+SELECT document_id, string_agg(uuid_send(chunk_id) || uuid_send(text_hash), ''::bytea) FROM rag.chunks
 WHERE document_id = ANY (%(ids)s) GROUP BY document_id;
 
 -- name: quarantined

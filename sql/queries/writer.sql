@@ -124,6 +124,8 @@ WHERE present.document_id = ANY (ARRAY (SELECT document_id FROM accepted))
   AND NOT EXISTS (SELECT FROM incoming_chunks AS incoming WHERE incoming.chunk_id = present.chunk_id);
 
 -- name: upsert_chunks
+-- The text of a chunk stays, because its id is of it; what it is embedded with may be another all the same (the symbol
+-- that it stands in was renamed), and then so is its text_hash.
 INSERT INTO rag.chunks AS present (
     chunk_id, document_id, tenant_id, scope, position, text, text_hash, heading_path,
     start_char, end_char, start_line, end_line, tokens, anchor, lead
@@ -137,6 +139,7 @@ ORDER BY incoming.chunk_id
 ON CONFLICT (chunk_id) DO UPDATE SET
     scope = excluded.scope,
     position = excluded.position,
+    text_hash = excluded.text_hash,
     heading_path = excluded.heading_path,
     start_char = excluded.start_char,
     end_char = excluded.end_char,
@@ -147,11 +150,11 @@ ON CONFLICT (chunk_id) DO UPDATE SET
     lead = excluded.lead,
     number = CASE WHEN (present.scope, present.lead) IS DISTINCT FROM (excluded.scope, excluded.lead)
                   THEN excluded.number ELSE present.number END
-WHERE (present.scope, present.position, present.heading_path, present.start_char, present.end_char,
-       present.start_line, present.end_line, present.tokens, present.anchor, present.lead)
+WHERE (present.scope, present.position, present.text_hash, present.heading_path, present.start_char,
+       present.end_char, present.start_line, present.end_line, present.tokens, present.anchor, present.lead)
    IS DISTINCT FROM
-      (excluded.scope, excluded.position, excluded.heading_path, excluded.start_char, excluded.end_char,
-       excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor, excluded.lead);
+      (excluded.scope, excluded.position, excluded.text_hash, excluded.heading_path, excluded.start_char,
+       excluded.end_char, excluded.start_line, excluded.end_line, excluded.tokens, excluded.anchor, excluded.lead);
 
 -- name: delete_links
 -- By an array, as the chunks.
