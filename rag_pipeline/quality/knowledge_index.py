@@ -192,7 +192,7 @@ def _agreement() -> list[Rule]:
         ),
         _none(
             "other_chunks_than_lake", check="agrees_with_lake",
-            expects="a document in the lake's state has the lake's chunks, no more and no less, and each has its vector",
+            expects="a document in the lake's state has the lake's chunks, no more, no less, and each has its vector",
             remedy=_REWRITE,
         ),
         _none(
