@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_pipeline.loading import nothing_collected
+from rag_pipeline.loading import loaded_for_good
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -65,9 +65,18 @@ def test_the_collector_is_afterwards_as_it_was(enabled):
     was_enabled = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        with pytest.raises(ZeroDivisionError), nothing_collected():
+        with pytest.raises(ZeroDivisionError), loaded_for_good():
             assert not gc.isenabled()
             _ = 1 / 0
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was_enabled else gc.disable)()
+
+
+def test_what_was_loaded_is_never_looked_at_again(library):
+    code = (
+        "import gc\nfrom rag_pipeline.loading import loaded_for_good\n"
+        "with loaded_for_good():\n    import json.tool as made\n"
+        "looked_at = any(one is vars(made) for one in gc.get_objects())\nprint(looked_at, gc.get_freeze_count() > 0)"
+    )
+    assert run(code, library) == "False True"

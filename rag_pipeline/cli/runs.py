@@ -17,7 +17,7 @@ from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, Sour
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.loading import keep_for_good, nothing_collected
+from rag_pipeline.loading import loaded_for_good
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
@@ -80,7 +80,7 @@ def prepare(settings: Settings) -> str:
     migrate(url)
     if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
         ensure_database(url, database="dagster")
-    with nothing_collected():  # most of it is loading Dagster
+    with loaded_for_good():  # most of it is loading Dagster
         ready_storage(settings.pools)
     return url
 
@@ -108,10 +108,9 @@ def run_days(
     """
     import time
 
-    with nothing_collected():
+    with loaded_for_good():
         from rag_pipeline.definitions import REFRESH_JOB, build_defs
         from rag_pipeline.defs.resources import Pipeline
-    keep_for_good()
     summary = Summary()
     started = time.perf_counter()
     with opened_instance() as instance:

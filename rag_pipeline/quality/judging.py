@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_pipeline.loading import nothing_collected, postponed
+from rag_pipeline.loading import loaded_for_good, postponed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def ready() -> tuple[Any, Any]:
     # Who runs a pipeline did not ask to send anybody what it checks.
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    with nothing_collected(), postponed(*_UNUSED):
+    with loaded_for_good(), postponed(*_UNUSED):
         import great_expectations as gx
         import great_expectations.expectations
         from great_expectations.data_context.types.base import ProgressBarsConfig
