@@ -114,10 +114,12 @@ def run_days(
     summary = Summary()
     started = time.perf_counter()
     with opened_instance() as instance:
-        for days in ranges:
+        for number, days in enumerate(ranges):
             pipeline = Pipeline(
                 settings=settings, watch=watch, github_was_asked=planned is not None,
                 github_unread=planned.github_unread if planned else (),
+                # What is fetched for the first run is old when the second one begins.
+                git_read=planned.git_read if planned and not number else frozenset(),
             )  # fmt: skip
             job = build_defs(settings, pipeline=pipeline).resolve_job_def(REFRESH_JOB)
             selection = _selection(select, job)

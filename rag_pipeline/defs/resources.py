@@ -5,7 +5,7 @@ Nothing is opened before it is asked for, so that loading a code location needs 
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Account, Models, Readings
-from rag_pipeline.refresh.readings import note_readings
+from rag_pipeline.refresh.readings import Asked, by_the_run, note_readings
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
@@ -56,6 +56,8 @@ class Pipeline:
     """Whoever planned the run has just read GitHub: the run need not ask again."""
     github_unread: Sequence[Failure] = ()
     """What of it could not be read then: the run puts it on record."""
+    git_read: Set[SourceKey] = frozenset()
+    """The git repositories that whoever planned the run has just fetched."""
     readings: Readings = field(default_factory=Readings)
     """What this process's run has read of the sources."""
     log: LogProgress | None = None
@@ -123,7 +125,7 @@ class Pipeline:
         self._url = database_url(self.settings)
         return connect_with_vectors(self._url)
 
-    def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: bool = True) -> None:
+    def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: Asked = by_the_run) -> None:
         """After this run has read all sources of a kind: remember what was read to the end, and since when."""
         with self.connection() as connection:
             self.readings.at |= note_readings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
@@ -53,6 +53,8 @@ class Plan:
     """Why, a line each, for people."""
     github_unread: Sequence[Failure] = ()
     """The repositories on GitHub that could not be read; the runs, which need not ask again, put them on record."""
+    git_read: Set[SourceKey] = frozenset()
+    """The git repositories that were fetched: the first run need not do that again."""
 
 
 def plan(
@@ -85,6 +87,7 @@ def plan(
         *read_at_once(listed, places=None, connection=connection, now=now),
     ]
     github_unread: list[Failure] = []
+    git_read: set[SourceKey] = set()
     for outcome in read:
         source, remark = outcome.thing, outcome.result or ""
         if outcome.error is not None:
@@ -94,6 +97,8 @@ def plan(
             remark = str(outcome.error)
             if isinstance(source, GitHubProgress):
                 github_unread.append(source.unread(remark))
+        elif isinstance(source, GitProgress):
+            git_read.add(source.key)
         if remark:
             reasons.append(f"{source.repository.name}: {remark}")
     readable: list[SourceProgress] = [*git, *github, *listed]
@@ -114,7 +119,7 @@ def plan(
         run_on_from = first
     ranges = _ranges({*due, *retries}, run_on_from=run_on_from, today=today)
     ranges = [DayRange(first=max(r.first, first), last=r.last) for r in ranges]
-    return Plan(ranges=ranges, reasons=reasons, github_unread=github_unread)
+    return Plan(ranges=ranges, reasons=reasons, github_unread=github_unread, git_read=git_read)
 
 
 def note_progress(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.errors import RagPipelineError
@@ -36,6 +36,15 @@ class Readable(Protocol):
 
 
 R = TypeVar("R", bound=Readable)
+
+
+Asked: TypeAlias = Callable[[SourceKey], bool]
+"""Whether a run reads a source itself."""
+
+
+def by_the_run(_: SourceKey) -> bool:
+    """Nobody has read it just before: it does."""
+    return True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,11 +92,11 @@ def read_at_once(
 
 def note_readings(
     settings: Settings, *, kind: str, connection: Connection, at: datetime, failures: Iterable[Failure],
-    asked: bool = True,
+    asked: Asked = by_the_run,
 ) -> dict[SourceKey, datetime]:  # fmt: skip
     """After a run has read all sources of a kind (`git`, …) from `at` on: which were read to the end, and when.
 
-    With `asked` False, whoever planned the run had read them just before, and has noted when.
+    Those that are not `asked` were read just before, by whoever planned the run, who has noted when.
     """
     sources: list[Readable] = [
         *(GitProgress(settings, repository, now=at) for repository in settings.git_repositories),
@@ -99,10 +108,13 @@ def note_readings(
         for failure in failures
         if failure.source_type == "repository"
     }
-    noted = {} if asked else {row.key: row.asked_at for row in freshness(connection)}
+    chosen = [source for source in sources if source.key.source == kind]
+    noted: Mapping[SourceKey, datetime | None] = {}
+    if not all(asked(source.key) for source in chosen):
+        noted = {row.key: row.asked_at for row in freshness(connection)}
     read: dict[SourceKey, datetime] = {}
-    for source in [source for source in sources if source.key.source == kind]:
-        since = at if asked else noted.get(source.key)
+    for source in chosen:
+        since = at if asked(source.key) else noted.get(source.key)
         if problem := problems.get((source.key.tenant, source.key.repository)):
             note_unreadable(connection, source.key, reason=redact(problem).text, now=at)
         elif since is not None and _note(source, connection=connection, at=since):

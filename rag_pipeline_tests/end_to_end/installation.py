@@ -124,6 +124,7 @@ class Installation:
             settings=self.settings, environ=self.environ, clock=self._tick, sleep=self.pass_time, watch=silent,
             make_embedder=self.embedder_for, github_was_asked=planned is not None,
             github_unread=planned.github_unread if planned else (),
+            git_read=planned.git_read if planned else frozenset(),
         )  # fmt: skip
 
     def embedder_for(self, settings: Embedding, *, environ: Mapping[str, str]) -> WordEmbedder:

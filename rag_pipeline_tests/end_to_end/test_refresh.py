@@ -12,6 +12,9 @@ import pytest
 
 from rag_pipeline.chunking import chunk_document
 from rag_pipeline.chunking import stage as chunking_stage
+from rag_pipeline.index.database import connected
+from rag_pipeline.index.freshness import freshness
+from rag_pipeline.sources.git.mirror import Mirror
 from rag_pipeline_tests.end_to_end.installation import Installation
 from rag_pipeline_tests.git_repository import GitRepository
 
@@ -86,6 +89,24 @@ def test_a_refresh_with_nothing_new_covers_today_only(installation):
     (again,) = installation.refresh()
     assert again.reports["embeddings"].embedded == 0
     assert installation.rows() == before
+
+
+def test_a_refresh_fetches_a_repository_once_and_is_complete_up_to_then(installation, monkeypatch):
+    fetched = []
+    fetch = Mirror.fetch
+
+    def counted(self, **when):
+        fetched.append(when["now"])
+        return fetch(self, **when)
+
+    monkeypatch.setattr(Mirror, "fetch", counted)
+    installation.refresh()
+    assert len(fetched) == 1
+    with connected(installation.database) as connection:
+        assert [row.complete_until for row in freshness(connection) if row.key.source == "git"] == fetched
+    # A run that nobody planned fetches for itself.
+    installation.run(installation.now.date())
+    assert len(fetched) == 2
 
 
 def test_an_edit_a_rename_and_a_deletion_change_exactly_these(installation, project):

@@ -56,9 +56,12 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         with stage_errors(context), pipeline.stage("raw"):
             now = pipeline.clock()
             report = read_git(
-                pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context)
+                pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context),
+                fetched={(key.tenant, key.repository) for key in pipeline.git_read},
             )  # fmt: skip
-            pipeline.note_readings("git", at=now, failures=report.failures)
+            pipeline.note_readings(
+                "git", at=now, failures=report.failures, asked=lambda key: key not in pipeline.git_read
+            )  # fmt: skip
             failed = quarantine(pipeline, report.failures, stage="raw", days=days, items=len(report.repositories))
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}

@@ -61,7 +61,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             )  # fmt: skip
             report.failures += pipeline.github_unread
             pipeline.note_readings(
-                "github", at=now, failures=report.failures, asked=not pipeline.github_was_asked
+                "github", at=now, failures=report.failures, asked=lambda _: not pipeline.github_was_asked
             )  # fmt: skip
             total = max(sum(report.rows.values()), len(report.repositories))
             failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)

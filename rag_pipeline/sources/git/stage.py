@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -68,9 +68,13 @@ def is_first_fetch(settings: Settings) -> bool:
     return any(not mirror_of(repository, home=settings.home).exists() for repository in settings.git_repositories)
 
 
-def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress) -> RawReport:
+def read_git(
+    settings: Settings, lake: Lake, days: DayRange, *, now: datetime, progress: Progress,
+    fetched: Set[tuple[str, str]] = frozenset(),
+) -> RawReport:  # fmt: skip
     """Fetch every configured repository and bring its raw parts of these days up to date, `pools.git` at once.
 
+    Those that were `fetched` just now, (tenant, name) each, are read as they are.
     A repository that cannot be read does not stop the others; it is in the report's failures.
 
     Raises:
@@ -87,8 +91,11 @@ def read_git(settings: Settings, lake: Lake, days: DayRange, *, now: datetime, p
         (found,) = reports[number].repositories
         name = found.repository.name
         tell = stoppable(together.of(name))
-        tell(f"{_SPOKEN}: fetching {name}", done=0, total=None, unit="repositories")
-        _read_repository(settings, lake, days, found=found, report=reports[number], now=now, progress=tell)
+        if not (is_fetched := (found.repository.tenant, name) in fetched):
+            tell(f"{_SPOKEN}: fetching {name}", done=0, total=None, unit="repositories")
+        _read_repository(
+            settings, lake, days, found=found, report=reports[number], now=now, progress=tell, is_fetched=is_fetched
+        )
 
     def told(done: int) -> None:
         together(_SPOKEN, done=done, total=len(repositories), unit="repositories")
@@ -118,10 +125,11 @@ def _read_repository(
     report: RawReport,
     now: datetime,
     progress: Progress,
+    is_fetched: bool,
 ) -> None:
     repository = found.repository
     mirror = mirror_of(repository, home=settings.home)
-    found.empty = mirror.fetch(now=now) is None
+    found.empty = (mirror.head() if is_fetched else mirror.fetch(now=now)) is None
     if found.empty:
         return
     timeline = read_timeline(mirror, now=now)
