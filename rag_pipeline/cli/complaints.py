@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from rag_pipeline.errors import RagPipelineError
+
+_OF_DRIVER: Final = re.compile(r"\(psycopg2\.(?:errors\.)?(?P<kind>\w+)\) (?P<said>.+)")
+"""How SQLAlchemy prints what Dagster's driver raised."""
 
 
 def in_words(error: BaseException) -> RagPipelineError | None:
@@ -24,6 +29,19 @@ def in_words(error: BaseException) -> RagPipelineError | None:
         if isinstance(cause, OSError) and cause.errno != errno.EPIPE and (refused := of_files.spoken(cause)):
             return refused
     return None
+
+
+def told_in_words(said: str) -> RagPipelineError | None:
+    """Our error for one of Dagster's own records that is left only as it was printed; None: nobody foresaw it."""
+    import psycopg
+
+    from rag_pipeline.index.refusals import spoken_state
+
+    found = _OF_DRIVER.search(said)
+    if found is None:
+        return None
+    kind = getattr(psycopg.errors, found["kind"], psycopg.Error)
+    return spoken_state(kind.sqlstate, found["said"], lost=issubclass(kind, psycopg.OperationalError))
 
 
 def _of_dagster(error: BaseException) -> RagPipelineError | None:

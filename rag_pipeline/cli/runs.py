@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from rag_pipeline.cli.complaints import told_in_words
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.dagster_storage import opened_instance, ready_storage
 from rag_pipeline.cli.processes import process_tags
@@ -284,9 +285,13 @@ def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
             cause = data.error.cause or data.error
             if cause.cls_name == dg.DagsterExecutionInterruptedError.__name__:
                 return KeyboardInterrupt()  # somebody asked it to stop
-            return RagPipelineError(f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}")
+            return told_in_words(cause.message) or RagPipelineError(
+                f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}"
+            )
     for event in result.all_events:
         if event.is_job_failure and event.job_failure_data.error:
             error = event.job_failure_data.error
-            return RagPipelineError(f"the run failed: {error.message.strip()}\n{error.to_string()}")
+            return told_in_words(error.message) or RagPipelineError(
+                f"the run failed: {error.message.strip()}\n{error.to_string()}"
+            )
     return RagPipelineError("the run failed; look at it in the Dagster UI (`rag-pipeline dev`)")
