@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ class Place:
 
     folder: Path
     start_date: date
+    repository: Path | None = None
+    """What is indexed, when it is not a clone of its own."""
+    more: str = ""
+    """Sections of the configuration beside the defaults."""
 
     @property
     def home(self) -> Path:
@@ -39,7 +43,7 @@ class Place:
     @property
     def clone(self) -> Path:
         """The repository that is indexed."""
-        return self.folder / "clone"
+        return self.repository or self.folder / "clone"
 
     @property
     def server(self) -> EmbeddedPostgres:
@@ -85,12 +89,13 @@ class Place:
         """Write the configuration."""
         source = json.dumps(str(self.clone))
         (self.folder / "rag_pipeline.toml").write_text(
-            f'start_date = {self.start_date}\n[[repositories]]\nsource = {source}\nname = "{NAME}"\n', encoding="utf-8"
+            f'start_date = {self.start_date}\n[[repositories]]\nsource = {source}\nname = "{NAME}"\n{self.more}',
+            encoding="utf-8",
         )
 
     def starting(self, day: date) -> Place:
         """The same folder, with another first partition."""
-        place = Place(folder=self.folder, start_date=day)
+        place = replace(self, start_date=day)
         place.configure()
         return place
 
@@ -98,16 +103,32 @@ class Place:
 @contextmanager
 def place_for(repository: str, *, start_date: date | None = None) -> Iterator[Place]:
     """A place with a clone of the repository's history; by default its first commit is in the first partition."""
-    folder = Path(tempfile.mkdtemp(prefix="rag-bench-"))
-    # PostgreSQL runs as another user when this one is root, and must be able to enter.
-    folder.chmod(0o755)
-    place = Place(folder=folder, start_date=start_date or date.today())  # noqa: DTZ011 # replaced below
-    try:
+    with _folder() as folder:
+        place = Place(folder=folder, start_date=start_date or date.today())  # noqa: DTZ011 # replaced below
         source = resolve_source(repository, Path.cwd())
         subprocess.run(["git", "clone", "--quiet", source, str(place.clone)], env=place.env, check=True)
         yield place.starting(start_date or first_day(place))
+
+
+@contextmanager
+def place_beside(other: Place, *, more: str) -> Iterator[Place]:
+    """Another installation that indexes the same clone, with these sections in its configuration."""
+    with _folder() as folder:
+        place = Place(folder=folder, start_date=other.start_date, repository=other.clone, more=more)
+        place.configure()
+        yield place
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Of a place, gone at the end with the server that runs in it."""
+    folder = Path(tempfile.mkdtemp(prefix="rag-bench-"))
+    # PostgreSQL runs as another user when this one is root, and must be able to enter.
+    folder.chmod(0o755)
+    try:
+        yield folder
     finally:
-        place.server.erase()
+        Place(folder=folder, start_date=date.min).server.erase()
         shutil.rmtree(folder)
 
 

@@ -66,6 +66,21 @@ def measured(name: str, own_s: float, *, embedded: int = 3) -> Measured:
     return found
 
 
+def test_our_long_chunks_are_held_against_those_that_are_as_long_and_nothing_else_is(
+    capsys: pytest.CaptureFixture[str],
+):
+    report = Report(settings={})
+    others = [measured("LlamaIndex, HNSW", 5.0), measured("CocoIndex", 3.0)]
+    show(report, "all", [measured("ours", 2.0), measured("ours, 512 tokens", 0.9), *others], fake=True)
+    said = capsys.readouterr().out
+    for line in (
+        "all but the model, index built: at least 2 times as fast as the fastest other: 2.00 s, CocoIndex 3.00",
+        "in chunks of 512 tokens: at least 2 times as fast as the fastest other: 0.90 s, LlamaIndex, HNSW 5.00",
+        "nothing new, own work: at least 10 times as fast as the fastest other: 2.00 s, CocoIndex 3.00",
+    ):
+        assert line in said
+
+
 def test_a_target_that_is_reached_is_shown_with_the_fastest_of_the_others(capsys: pytest.CaptureFixture[str]):
     report = Report(settings={})
     others = [measured("LlamaIndex, HNSW", 12.0), measured("CocoIndex", 11.0), measured("LangChain", 0.5)]

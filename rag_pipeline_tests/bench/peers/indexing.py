@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -22,7 +23,19 @@ from rag_pipeline_tests.bench.peers.index_worker import VARIANTS
 from rag_pipeline_tests.bench.peers.killing import killed_and_run_again
 from rag_pipeline_tests.bench.peers.models import Fake
 from rag_pipeline_tests.bench.peers.side_by_side import COLD, NOTHING, REMOVED, SHARE, WORDS, Measured, show
-from rag_pipeline_tests.bench.peers.systems import LAYOUTS, K, OtherLibrary, OurPipeline, Question, Refreshed, System
+from rag_pipeline_tests.bench.peers.systems import (
+    LAYOUTS,
+    LONG,
+    LONG_CHUNKS,
+    OURS,
+    K,
+    OtherLibrary,
+    OurPipeline,
+    Question,
+    Refreshed,
+    System,
+)  # fmt: skip
+from rag_pipeline_tests.bench.place import place_beside
 from rag_pipeline_tests.bench.report import Report
 
 _PYTHON: Final = Path(".venv/peers/bin/python")
@@ -46,12 +59,12 @@ def bench_peers(
     python = Path(os.environ.get("RAG_PEERS_PYTHON", _PYTHON)).absolute()
     if not python.exists():
         raise ConfigError("the other libraries are not installed: run the benchmark with `make bench-peers`")
-    if unknown := set(peers) - {*LAYOUTS, "ours"}:
-        raise ConfigError(f"--peers: there is no {min(unknown)!r}: choose from ours, {', '.join(LAYOUTS)}")
+    if unknown := set(peers) - {*LAYOUTS, OURS}:
+        raise ConfigError(f"--peers: there is no {min(unknown)!r}: choose from {OURS}, {', '.join(LAYOUTS)}")
     if unknown := set(parts) - set(PARTS):
         raise ConfigError(f"--parts: there is no {min(unknown)!r}: choose from {', '.join(PARTS)}")
     wanted = set(parts or PARTS)
-    bench = _Bench(report=report, chosen=list(peers) or ["ours", *LAYOUTS], python=python)
+    bench = _Bench(report=report, chosen=list(peers) or [OURS, *LAYOUTS], python=python)
     if "model" in wanted:
         with corpus_of_repository(repository) as corpus:
             bench.with_model(corpus)
@@ -83,17 +96,31 @@ class _Bench:
         section = f"{corpus.name}, everything but the model"
         _say(f"{section}: {len(corpus.files):,} files, {corpus.megabytes:.1f} MB")
         found = self._systems(corpus, "fake")
-        _measure(corpus, found, _fake_question())
+        with self._long(corpus) as long:
+            found[1:1] = long
+            _measure(corpus, found, _fake_question())
         for measured in found if kill else ():
             if not getattr(measured.system, "variant", ""):
                 _say(f"  {measured.name}: killed, and run again")
                 measured.survived = killed_and_run_again(corpus, measured.system, self.python)
         show(self.report, section, found, fake=True)
 
+    @contextmanager
+    def _long(self, corpus: Corpus) -> Iterator[list[Measured]]:
+        """Ours in long chunks, where it is chosen and there is somebody to compare it with."""
+        if not {OURS, "LlamaIndex"} <= set(self.chosen):
+            yield []
+            return
+        with place_beside(corpus.place, more=LONG_CHUNKS) as place:
+            place.server.start()
+            ours = OurPipeline(corpus, model="fake", place=place, variant=LONG)
+            ours.create()
+            yield [Measured(system=ours)]
+
     def _systems(self, corpus: Corpus, model: str, *, memory: Path | None = None) -> list[Measured]:
         found = []
         corpus.place.server.start()
-        if "ours" in self.chosen:
+        if OURS in self.chosen:
             ours = OurPipeline(corpus, model=model)
             ours.create()
             found.append(Measured(system=ours))

@@ -26,6 +26,10 @@ from rag_pipeline_tests.bench.peers.process_tree import kill_after, run_tree
 from rag_pipeline_tests.bench.place import Place
 
 K: Final = 10
+OURS: Final = "ours"
+LONG: Final = "512 tokens"
+"""A variant: with chunks as long as LlamaIndex's, so that both write and index as many."""
+LONG_CHUNKS: Final = "[chunking]\nmax_tokens = 512\n"
 _ROOT: Final = Path(__file__).resolve().parents[3]
 
 
@@ -212,10 +216,12 @@ class OtherLibrary:
 class OurPipeline:
     """`rag-pipeline materialize` in the place of the corpus, or in another one with the same files."""
 
-    name = "ours"
+    def __init__(self, corpus: Corpus, *, model: str, place: Place | None = None, variant: str = "") -> None:
+        self._place, self.model, self.variant = place or corpus.place, model, variant
 
-    def __init__(self, corpus: Corpus, *, model: str, place: Place | None = None) -> None:
-        self._place, self.model = place or corpus.place, model
+    @property
+    def name(self) -> str:
+        return f"{OURS}, {self.variant}" if self.variant else OURS
 
     def create(self) -> None:
         """A migrated database."""
