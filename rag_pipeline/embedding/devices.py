@@ -41,3 +41,9 @@ def device_for(wanted: Literal["auto", "cpu", "cuda"], *, threads: int, availabl
         return Device(provider=CPU, threads=threads or cores, batch_windows=8, batch_tokens=512)
     # A GPU wants products large enough for all its cores. Two threads: one prepares while the other's batch runs.
     return Device(provider=CUDA, threads=threads or 2, batch_windows=256, batch_tokens=16_384)
+
+
+def matrix_device(*, threads: int, cores: int) -> Device:
+    """A processor that multiplies whole matrices at once; `threads` 0: one on each core."""
+    # Short windows go by the dozen: a product of a few rows leaves most of such a unit idle.
+    return Device(provider=CPU, threads=threads or cores, batch_windows=32, batch_tokens=1024)

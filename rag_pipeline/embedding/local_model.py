@@ -1,16 +1,22 @@
-"""The local model's file, and sessions of onnxruntime that run it."""
+"""The local model's file, and what runs it: onnxruntime, or OpenVINO where that is faster."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag_pipeline.cores import usable_cores
-from rag_pipeline.embedding.devices import CPU, CUDA, Device, device_for
+from rag_pipeline.embedding import bfloat16
+from rag_pipeline.embedding.devices import CPU, CUDA, Device, device_for, matrix_device
 from rag_pipeline.embedding.fused_graph import fused_model
 from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.errors import ConfigError
@@ -25,12 +31,42 @@ _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _log = logging.getLogger(__name__)
 
 
+class TokenVectors(Protocol):
+    """The model, compiled; several threads may call it at once."""
+
+    def token_vectors(self, ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Of ids (windows, tokens), of each window as many as its length says: (windows, tokens, 384).
+
+        What stands behind a window's length is undefined.
+        """
+
+
+class OnnxSession:
+    """onnxruntime, in float32."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+
+    @property
+    def providers(self) -> Sequence[str]:
+        """What it runs on, as onnxruntime calls it."""
+        found: Sequence[str] = self._session.get_providers()
+        return found
+
+    def token_vectors(self, ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.float32]:
+        """See `TokenVectors`."""
+        positions = np.arange(ids.shape[1], dtype=np.int32)
+        inputs = {"input_ids": ids, "positions": positions, "lengths": lengths}
+        found: NDArray[np.float32] = self._session.run(["last_hidden_state"], inputs)[0]
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
     """A session, and what it turned out to run on."""
 
     device: Device
-    session: InferenceSession
+    session: TokenVectors
 
 
 def load_model(settings: Embedding) -> LoadedModel:
@@ -40,13 +76,17 @@ def load_model(settings: Embedding) -> LoadedModel:
         ConfigError: the model file is missing or is not the one that was tested; or a GPU was asked for by name, and
             cannot be used.
     """
+    if settings.device == "cpu" or (settings.device == "auto" and not _knows_gpus()):
+        return _on_processor(settings)
     hold_telemetry()
     from onnxruntime import get_available_providers
 
-    available, cores = get_available_providers(), usable_cores()
-    device = device_for(settings.device, threads=settings.threads, available=available, cores=cores)
+    available = get_available_providers()
+    device = device_for(settings.device, threads=settings.threads, available=available, cores=usable_cores())
+    if device.provider == CPU:
+        return _on_processor(settings)
     session = _session(device)
-    if device.provider in session.get_providers():
+    if device.provider in session.providers:
         return LoadedModel(device=device, session=session)
     # onnxruntime goes on without a provider whose libraries or driver it does not find.
     if settings.device == "cuda":
@@ -55,11 +95,25 @@ def load_model(settings: Embedding) -> LoadedModel:
             "pip install 'onnxruntime-gpu[cuda,cudnn]'"
         )
     _log.warning("this onnxruntime is built for CUDA but cannot use it here: the local model runs on the processor")
-    device = device_for("cpu", threads=settings.threads, available=available, cores=cores)
+    return _on_processor(settings)
+
+
+def _knows_gpus() -> bool:
+    """Whether the onnxruntime that is installed was built for GPUs; found without loading it."""
+    return any(distribution.name == "onnxruntime-gpu" for distribution in distributions(name="onnxruntime-gpu"))
+
+
+def _on_processor(settings: Embedding) -> LoadedModel:
+    if settings.precision == "auto" and bfloat16.is_usable():
+        device = matrix_device(threads=settings.threads, cores=usable_cores())
+        _content()  # is the one that was tested
+        return LoadedModel(device=device, session=bfloat16.Bfloat16Session(_file(), threads=device.threads))
+    hold_telemetry()
+    device = device_for("cpu", threads=settings.threads, available=[CPU], cores=usable_cores())
     return LoadedModel(device=device, session=_session(device))
 
 
-def _session(device: Device) -> InferenceSession:
+def _session(device: Device) -> OnnxSession:
     """A session whose runs stay on the thread that calls them."""
     import onnxruntime
     from onnxruntime import InferenceSession, SessionOptions
@@ -73,7 +127,7 @@ def _session(device: Device) -> InferenceSession:
     options.log_severity_level = 3
     # Without TF32, which rounds factors to 10 bits: a vector shall not depend on the device that made it.
     providers = [(CUDA, {"use_tf32": "0"}), CPU] if device.provider == CUDA else [CPU]
-    return InferenceSession(fused_model(_content()), options, providers=providers)
+    return OnnxSession(InferenceSession(fused_model(_content()), options, providers=providers))
 
 
 def _content() -> bytes:

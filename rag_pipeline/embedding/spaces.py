@@ -11,7 +11,7 @@ from rag_pipeline.settings import Embedding, fingerprint
 
 _DECISIVE = ("provider", "model", "dimensions", "context", "passage_prefix", "query_prefix")
 """Settings that decide what a vector is; all others only how it is asked for."""
-_OF_THIS_MACHINE = ("device", "threads")
+_OF_THIS_MACHINE = ("device", "threads", "precision")
 """Settings that say nothing on another machine than the one that they were made for."""
 
 

@@ -305,5 +305,7 @@ class Embedding(ServiceSection):
     """Threads of the local model; 0: one per core that this process may use, two for a GPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the local model runs; `auto`: on a GPU where the installed onnxruntime can use one."""
+    precision: Literal["auto", "float32"] = "auto"
+    """What the local model computes in; `auto`: bfloat16 on processors that multiply matrices of it (Intel AMX)."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD; above 0 it comes before `[prices]`."""

@@ -49,12 +49,12 @@ def test_a_gpu_gets_larger_batches():
 class Session:
     """One that was asked for CUDA and did not find it, as onnxruntime makes it: without an error."""
 
-    def get_providers(self) -> list[str]:
-        return [CPU]
+    providers = (CPU,)
 
 
 def test_a_gpu_that_cannot_be_used_is_an_error_only_when_it_was_asked_for(monkeypatch, caplog):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: BOTH)
+    monkeypatch.setattr(local_model, "_knows_gpus", lambda: True)
     monkeypatch.setattr(local_model, "_session", lambda device: Session())
     with pytest.raises(ConfigError, match="nvidia-smi"):
         local_model.load_model(Embedding(device="cuda"))

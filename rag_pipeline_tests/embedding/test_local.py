@@ -71,9 +71,9 @@ def test_a_vector_does_not_depend_on_the_batch(embedder):
 
 def test_every_text_comes_back_once_with_its_tokens(embedder, monkeypatch):
     monkeypatch.setattr(local, "_YIELD_TEXTS", 4)
-    texts = [f"word {n}" for n in range(40)]
+    texts = [f"word {n}" for n in range(200)]
     batches = list(embedder.embed(texts))
-    assert sorted(index for batch in batches for index in batch.indices) == list(range(40))
+    assert sorted(index for batch in batches for index in batch.indices) == list(range(200))
     assert len(batches) > 3
     marks = 2 * len(texts)
     assert sum(batch.tokens for batch in batches) == sum(embedder.count_tokens(texts)) + marks

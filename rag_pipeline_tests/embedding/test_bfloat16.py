@@ -1,0 +1,84 @@
+"""The local model in bfloat16: where that is chosen, and that its vectors are as good as those of float32."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_pipeline.embedding import bfloat16, local_model
+from rag_pipeline.embedding.local import LocalEmbedder
+from rag_pipeline.embedding.telemetry import without
+from rag_pipeline.settings import Embedding
+from rag_pipeline_tests.embedding.test_local import embedded
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+needs_it = pytest.mark.skipif(not bfloat16.is_usable(), reason="this processor multiplies no matrices of bfloat16")
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """Paragraphs of our own docs, of all lengths."""
+    found = [part for page in sorted(DOCS.glob("*.md")) for part in page.read_text("utf-8").split("\n\n")]
+    return [part for part in dict.fromkeys(found) if len(part) > 80][:400]
+
+
+@pytest.mark.parametrize(
+    ("flags", "usable"),
+    [("fpu avx512f amx_bf16 amx_tile", True), ("fpu avx512f avx512_bf16", False), ("fpu amx_bf16_like", False)],
+)
+def test_it_is_for_processors_that_say_so(flags: str, usable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: amx_bf16\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(bfloat16, "find_spec", lambda name: object())
+    assert bfloat16.is_usable(tmp_path / "cpuinfo") is usable
+    assert not bfloat16.is_usable(tmp_path / "none")
+    monkeypatch.setattr(bfloat16, "find_spec", lambda name: None)
+    assert not bfloat16.is_usable(tmp_path / "cpuinfo")
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_float32_is_computed_where_it_is_asked_for_and_where_there_is_nothing_else(
+    usable: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bfloat16, "is_usable", lambda: usable)
+    asked = Embedding(precision="float32" if usable else "auto", device="cpu", threads=1)
+    assert isinstance(local_model.load_model(asked).session, local_model.OnnxSession)
+
+
+def test_a_module_that_is_kept_away_is_said_to_be_missing_and_nobody_loses_it():
+    assert "wave" not in sys.modules
+    with without("wave"), pytest.raises(ImportError):
+        import wave
+    import wave
+
+    with without("wave"):
+        import wave as kept
+    assert kept is wave is sys.modules["wave"]
+
+
+@needs_it
+def test_its_vectors_are_those_of_float32_and_so_are_their_neighbours(texts: list[str]):
+    exact, rounded = (LocalEmbedder(Embedding(precision=precision)) for precision in ("float32", "auto"))  # type: ignore[arg-type]
+    wanted, found = embedded(exact, texts), embedded(rounded, texts)
+    assert (wanted * found).sum(axis=1).min() > 0.9999
+    # Questions in float32, as on another machine, among texts in bfloat16.
+    nearest = [np.argsort(-(wanted @ vectors.T), axis=1)[:, :10] for vectors in (wanted, found)]
+    shared = [len(set(a) & set(b)) for a, b in zip(*nearest, strict=True)]
+    assert np.mean(shared) / 10 > 0.97
+    for embedder in (exact, rounded):
+        embedder.close()
+
+
+@needs_it
+def test_a_vector_depends_on_its_text_alone_to_the_last_bit(texts: list[str]):
+    embedder = LocalEmbedder(Embedding(threads=2))
+    some = [text for text in [*texts[::5], "", "x"] if embedder.count_tokens([text])[0] < 250]
+    together = embedded(embedder, some)
+    np.testing.assert_array_equal(embedded(embedder, some[::-1])[::-1], together)
+    np.testing.assert_array_equal(np.stack([embedder.embed_query(text) for text in some]), together)
+    again = LocalEmbedder(Embedding(threads=1))
+    np.testing.assert_array_equal(embedded(again, some), together)
+    for used in (embedder, again):
+        used.close()
