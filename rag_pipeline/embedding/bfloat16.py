@@ -1,6 +1,6 @@
 """The local model on processors that multiply matrices of bfloat16 in hardware (Intel's AMX), by OpenVINO.
 
-onnxruntime computes in float32 there, at a third of the speed (docs/performance.md). The weights are those of the
+onnxruntime computes in float32 there, at two fifths of the speed (docs/performance.md). The weights are those of the
 published file; what goes from one operation to the next is rounded to 8 significant bits, sums are not. A vector
 depends on nothing but its text, and has a cosine of .9999 and more to that of float32.
 """
