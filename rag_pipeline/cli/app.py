@@ -103,7 +103,7 @@ def up(
     for reason in todo.reasons or ["nothing new in the sources"]:
         err.print(f"  {reason}")
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select="", watch=watch, planned=todo)
+        summary = run_days(settings, todo.ranges, select="", watch=watch, url=url, planned=todo)
     print_summary(summary)
     out.print()
     print_sample(settings)
@@ -200,7 +200,7 @@ def materialize(
     planned = None if chosen else plan_refresh(settings, url)
     ranges = planned.ranges if planned else [chosen] if chosen else []
     with Watch() as watch:
-        summary = run_days(settings, ranges, select=select, watch=watch, planned=planned)
+        summary = run_days(settings, ranges, select=select, watch=watch, url=url, planned=planned)
     if as_json:
         _print_json(dataclasses.asdict(summary))
     else:

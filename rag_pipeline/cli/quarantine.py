@@ -65,7 +65,8 @@ def retry(
     today = datetime.now(UTC).date()
     chosen = {i.day for i in items if (not ids or i.source_id in ids) and settings.first_day <= i.day <= today}
     with Watch() as watch:
-        summary = run_days(settings, [DayRange(first=d, last=d) for d in sorted(chosen)], select="", watch=watch)
+        ranges = [DayRange(first=day, last=day) for day in sorted(chosen)]
+        summary = run_days(settings, ranges, select="", watch=watch, url=url)
     if as_json:
         print_json(asdict(summary))
     else:

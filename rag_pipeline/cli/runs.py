@@ -100,9 +100,12 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
 
 
 def run_days(
-    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, planned: Plan | None = None
-) -> Summary:
-    """Run the job over each range, one after the other; `planned`: GitHub was read just now, to find the ranges.
+    settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, url: str,
+    planned: Plan | None = None,
+) -> Summary:  # fmt: skip
+    """Run the job over each range, one after the other; `planned`: the sources were read just now, to find the ranges.
+
+    `url` is what `prepare` gave.
 
     Raises:
         RagPipelineError: a run failed; the error is the one that made it fail.
@@ -117,7 +120,7 @@ def run_days(
     with opened_instance() as instance:
         for number, days in enumerate(ranges):
             pipeline = Pipeline(
-                settings=settings, watch=watch, github_was_asked=planned is not None,
+                settings=settings, watch=watch, url=url, github_was_asked=planned is not None,
                 github_unread=planned.github_unread if planned else (),
                 # What is fetched for the first run is old when the second one begins.
                 git_read=planned.git_read if planned and not number else frozenset(),

@@ -30,7 +30,7 @@ def observe_plan(context: dg.AssetExecutionContext, pipeline: Pipeline) -> None:
     if isinstance(kept, tuple) and kept[0] == context.run_id:
         return
     days = days_of(context)
-    with stage_errors(context), pipeline.stage("plan"), pipeline.connection() as connection:
+    with stage_errors(context), pipeline.stage("plan") as connection:
         found = estimate(
             pipeline.settings, [days], connection=connection, models=pipeline.models, access=pipeline.access,
             lake=pipeline.lake(), now=pipeline.clock(), progress=pipeline.progress(context),

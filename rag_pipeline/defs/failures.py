@@ -11,6 +11,7 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.errors import RagPipelineError, TooManyFailures, TransientError
 from rag_pipeline.index.bookkeeping import record_failures
+from rag_pipeline.index.database import Connection
 from rag_pipeline.index.refusals import in_words as database_in_words
 from rag_pipeline.lake.refusals import spoken as spoken_of_files
 from rag_pipeline.model import DayRange, Failure
@@ -67,7 +68,7 @@ def stage_errors(
 
 
 def quarantine(
-    pipeline: Pipeline, failures: Sequence[Failure], *, stage: str, days: DayRange, items: int
+    pipeline: Pipeline, connection: Connection, failures: Sequence[Failure], *, stage: str, days: DayRange, items: int
 ) -> dict[str, dg.MetadataValue]:
     """Put a stage's failures on record and return them as metadata; too many of them fail the run.
 
@@ -78,8 +79,8 @@ def quarantine(
     """
     # What a source said of a failure may hold the address, and with it the token, that was used.
     failures = [replace(failure, reason=redact(failure.reason).text) for failure in failures]
-    with pipeline.connection() as connection:
-        unaccepted = record_failures(connection, failures, stage=stage, days=days, now=pipeline.clock())
+    with pipeline.still_connected(connection) as live:
+        unaccepted = record_failures(live, failures, stage=stage, days=days, now=pipeline.clock())
     accepted, failures = len(failures) - len(unaccepted), unaccepted
     quality = pipeline.settings.quality
     if len(failures) > quality.max_failures and len(failures) > quality.max_failure_share * max(items, 1):

@@ -34,7 +34,7 @@ def build_space_job() -> dg.JobDefinition:
         description="Gives one embedding space a vector for every text that the index shows, then its HNSW graph.",
     )  # fmt: skip
     def embed_index(context: dg.OpExecutionContext, config: BuildConfig, pipeline: dg.ResourceParam[Pipeline]) -> None:
-        with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("embeddings") as connection:
             space = _chosen(connection, config.space_id)
             context.log.info(f"filling embedding space {space.space_id}: {space.provider} {space.model}")
             report = build_space(

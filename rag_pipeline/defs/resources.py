@@ -21,7 +21,7 @@ from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection, connect_with_vectors
 from rag_pipeline.index.forgetting import at_work, marks
 from rag_pipeline.index.freshness import note_asked
-from rag_pipeline.index.kept import KeptConnections
+from rag_pipeline.index.kept import KeptConnections, answers
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import Failure, SearchHit
 from rag_pipeline.progress import Progress
@@ -64,7 +64,8 @@ class Pipeline:
     """Of the stage that is at work."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock time of each stage's own work in this process."""
-    _url: str | None = field(default=None, init=False, repr=False)
+    url: str | None = field(default=None, repr=False)
+    """Of the database, when it is known to run: else it is asked, and the embedded server started."""
     _kept: KeptConnections = field(default_factory=KeptConnections, init=False, repr=False)
 
     @property
@@ -117,27 +118,40 @@ class Pipeline:
         finally:
             self._kept.give_back(connection)
 
+    @contextmanager
+    def still_connected(self, held: Connection) -> Iterator[Connection]:
+        """What a stage has held while it worked without the database; another one if that was lost meanwhile."""
+        if answers(held):
+            yield held
+        else:
+            with self.connection() as connection:
+                yield connection
+
     def _connect(self) -> Connection:
-        if self._url is not None:
+        if self.url is not None:
             # To ask each time whether the embedded server runs would take longer than to connect.
             with suppress(DatabaseUnavailable):
-                return connect_with_vectors(self._url)
-        self._url = database_url(self.settings)
-        return connect_with_vectors(self._url)
+                return connect_with_vectors(self.url)
+        self.url = database_url(self.settings)
+        return connect_with_vectors(self.url)
 
-    def note_readings(self, kind: str, *, at: datetime, failures: Sequence[Failure], asked: Asked = by_the_run) -> None:
+    def note_readings(
+        self, connection: Connection, kind: str, *, at: datetime, failures: Sequence[Failure], asked: Asked = by_the_run
+    ) -> None:
         """After this run has read all sources of a kind: remember what was read to the end, and since when."""
-        with self.connection() as connection:
+        with self.still_connected(connection) as live:
             self.readings.at |= note_readings(
-                self.settings, kind=kind, connection=connection, at=at, failures=failures, asked=asked
+                self.settings, kind=kind, connection=live, at=at, failures=failures, asked=asked
             )
 
-    def note_drops(self, *, at: datetime, taken_for: Iterable[tuple[str, str]], emptied: bool) -> None:
+    def note_drops(
+        self, connection: Connection, *, at: datetime, taken_for: Iterable[tuple[str, str]], emptied: bool
+    ) -> None:
         """After this run has looked into the inbox: remember for which tenants and repositories it found something."""
-        with self.connection() as connection:
+        with self.still_connected(connection) as live:
             for tenant, repository in sorted(taken_for):
                 key = SourceKey(tenant=tenant, repository=repository, source="drops")
-                note_asked(connection, key, at=at, newest=at)
+                note_asked(live, key, at=at, newest=at)
         self.readings.inbox_at = at if emptied else None
 
     def search(self, query: SearchQuery) -> Sequence[SearchHit]:
@@ -153,13 +167,16 @@ class Pipeline:
             return retriever.find(query)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten."""
+    def stage(self, name: str) -> Iterator[Connection]:
+        """Times a stage's own work. Nothing is forgotten meanwhile, and the sources know what is forgotten.
+
+        Gives the connection that sees to it: the stage's own thread may use it, too.
+        """
         started = time.perf_counter()
         try:
             with self.connection() as connection, at_work(connection):
                 write_marks(self.settings.home, marks(connection))
-                yield
+                yield connection
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
             self.close_log()

@@ -64,3 +64,12 @@ class KeptConnections:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def answers(connection: Connection) -> bool:
+    """Whether the server is still there for it: while nobody asked anything, it may have been restarted."""
+    try:
+        connection.execute(queries("database")["answers"])
+    except psycopg.Error:
+        return False
+    return True

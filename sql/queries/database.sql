@@ -25,6 +25,9 @@ SELECT pg_advisory_unlock(hashtextextended(%(name)s, 0));
 -- name: limit_statements
 SELECT set_config('statement_timeout', %(milliseconds)s, false);
 
+-- name: answers
+SELECT 1;
+
 -- name: start_anew
 -- What DISCARD ALL does, but for prepared statements, which the driver counts on.
 SET SESSION AUTHORIZATION DEFAULT;

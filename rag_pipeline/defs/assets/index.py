@@ -42,7 +42,7 @@ def knowledge_index_asset(
         days = days_of(context)
         settings = pipeline.settings
         with (
-            stage_errors(context), pipeline.stage("knowledge_index"), pipeline.connection() as connection,
+            stage_errors(context), pipeline.stage("knowledge_index") as connection,
             writing(connection),
         ):  # fmt: skip
             # Asked again: since this run embedded, another space may have been promoted.
@@ -55,8 +55,9 @@ def knowledge_index_asset(
                 kept_from=settings.retention.kept_from(pipeline.clock()), connect=pipeline.connection,
             )  # fmt: skip
             failed = quarantine(
-                pipeline, report.failures, stage="knowledge_index", days=days, items=report.written.documents
-            )
+                pipeline, connection, report.failures, stage="knowledge_index", days=days,
+                items=report.written.documents,
+            )  # fmt: skip
             now = pipeline.clock()
             read = pipeline.reports.get("raw")
             git = read if isinstance(read, RawReport) else None

@@ -46,14 +46,14 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             observe_plan(context, pipeline)
             return
         days = days_of(context)
-        with stage_errors(context), pipeline.stage("documents"):
+        with stage_errors(context), pipeline.stage("documents") as connection:
             lake = pipeline.lake()
             report = clean_items(
                 lake, days, inputs=RAW_STAGES, threads=pipeline.settings.threads,
                 redaction=pipeline.settings.redaction, limits=pipeline.settings.documents,
                 progress=pipeline.progress(context),
             )  # fmt: skip
-            failed = quarantine(pipeline, report.failures, stage="documents", days=days, items=report.rows)
+            failed = quarantine(pipeline, connection, report.failures, stage="documents", days=days, items=report.rows)
         pipeline.reports["documents"] = report
         metadata = _derived(report) | _redacted(report) | failed
         if report.rows:
@@ -85,13 +85,13 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             return
         days = days_of(context)
         settings = pipeline.settings
-        with stage_errors(context), pipeline.stage("chunks"):
+        with stage_errors(context), pipeline.stage("chunks") as connection:
             lake = pipeline.lake()
             report = chunk_documents(
                 lake, days, rules=chunking_rules(settings), limits=settings.documents,
                 progress=pipeline.progress(context),
             )  # fmt: skip
-            failed = quarantine(pipeline, report.failures, stage="chunks", days=days, items=report.rows)
+            failed = quarantine(pipeline, connection, report.failures, stage="chunks", days=days, items=report.rows)
         pipeline.reports["chunks"] = report
         metadata = _derived(report) | failed
         if report.rows:
@@ -129,7 +129,7 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
             return
         days = days_of(context)
         lake, models, progress = pipeline.lake(), pipeline.models, pipeline.progress(context)
-        with stage_errors(context), pipeline.stage("embeddings"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("embeddings") as connection:
             feed = spaces_to_feed(connection, models)
             now, account = pipeline.clock(), pipeline.account(context.run_id)
             report = embed_space(

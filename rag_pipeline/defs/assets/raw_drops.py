@@ -36,13 +36,13 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             observe_plan(context, pipeline)
             return
         days = days_of(context)
-        with stage_errors(context), pipeline.stage("raw_drops"):
+        with stage_errors(context), pipeline.stage("raw_drops") as connection:
             now, until = pipeline.clock(), context.run.tags.get(DROPS_UNTIL)
             report = read_drops(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
                 until=datetime.fromisoformat(until) if until else None,
             )  # fmt: skip
-            pipeline.note_drops(at=now, taken_for=report.taken_for, emptied=report.left == 0)
+            pipeline.note_drops(connection, at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report

@@ -53,16 +53,18 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         if is_first_fetch(pipeline.settings):
             # We shall wait for git, and then have much to draw.
             load_in_background()
-        with stage_errors(context), pipeline.stage("raw"):
+        with stage_errors(context), pipeline.stage("raw") as connection:
             now = pipeline.clock()
             report = read_git(
                 pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context),
                 fetched={(key.tenant, key.repository) for key in pipeline.git_read},
             )  # fmt: skip
             pipeline.note_readings(
-                "git", at=now, failures=report.failures, asked=lambda key: key not in pipeline.git_read
+                connection, "git", at=now, failures=report.failures, asked=lambda key: key not in pipeline.git_read
             )  # fmt: skip
-            failed = quarantine(pipeline, report.failures, stage="raw", days=days, items=len(report.repositories))
+            failed = quarantine(
+                pipeline, connection, report.failures, stage="raw", days=days, items=len(report.repositories)
+            )
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}

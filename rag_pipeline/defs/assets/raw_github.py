@@ -53,7 +53,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             observe_plan(context, pipeline)
             return
         days = days_of(context)
-        with stage_errors(context), pipeline.stage("raw_github"):
+        with stage_errors(context), pipeline.stage("raw_github") as connection:
             now = pipeline.clock()
             report = read_github(
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access,
@@ -61,10 +61,10 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             )  # fmt: skip
             report.failures += pipeline.github_unread
             pipeline.note_readings(
-                "github", at=now, failures=report.failures, asked=lambda _: not pipeline.github_was_asked
+                connection, "github", at=now, failures=report.failures, asked=lambda _: not pipeline.github_was_asked
             )  # fmt: skip
             total = max(sum(report.rows.values()), len(report.repositories))
-            failed = quarantine(pipeline, report.failures, stage="raw_github", days=days, items=total)
+            failed = quarantine(pipeline, connection, report.failures, stage="raw_github", days=days, items=total)
         for failure in report.failures:
             context.log.warning(f"{failure.repository}: {failure.reason}")
         pipeline.reports["raw_github"] = report

@@ -32,16 +32,16 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
             observe_plan(context, pipeline)
             return
         days = days_of(context)
-        with stage_errors(context), pipeline.stage(stage):
+        with stage_errors(context), pipeline.stage(stage) as connection:
             now = pipeline.clock()
             report = read_kind(
                 kind, pipeline.settings, pipeline.lake(), days, clock=pipeline.clock,
                 outside=Outside(base=pipeline.settings.base, environ=pipeline.environ),
                 progress=pipeline.progress(context),
             )  # fmt: skip
-            pipeline.note_readings(kind.name, at=now, failures=report.failures)
+            pipeline.note_readings(connection, kind.name, at=now, failures=report.failures)
             total = max(report.rows.total() + len(report.failures), len(report.blocks))
-            failed = quarantine(pipeline, report.failures, stage=stage, days=days, items=total)
+            failed = quarantine(pipeline, connection, report.failures, stage=stage, days=days, items=total)
         for failure in report.failures:
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports[stage] = report

@@ -60,7 +60,7 @@ def reconciliation_asset() -> dg.AssetsDefinition:
     ) -> Result:
         rows: list[dict[str, Any]] = []
         failures: list[Failure] = []
-        with stage_errors(context), pipeline.stage("reconciliation"):
+        with stage_errors(context), pipeline.stage("reconciliation") as connection:
             chosen = _chosen(pipeline, config.repositories)
             for repository in chosen:
                 try:
@@ -73,7 +73,7 @@ def reconciliation_asset() -> dg.AssetsDefinition:
                     rows.append(_NOTHING | {"repository": repository.name, "outcome": str(error)})
                     failures.append(_failure(pipeline, repository, repository.name, str(error)))
             days = DayRange(first=pipeline.settings.first_day, last=pipeline.clock().date())
-            failed = quarantine(pipeline, failures, stage="reconciliation", days=days, items=len(chosen))
+            failed = quarantine(pipeline, connection, failures, stage="reconciliation", days=days, items=len(chosen))
         for failure in failures:
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports["reconciliation"] = rows

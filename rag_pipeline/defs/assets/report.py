@@ -28,7 +28,7 @@ def pipeline_report_asset() -> dg.AssetsDefinition:
     )  # fmt: skip
     def pipeline_report(context: dg.AssetExecutionContext, pipeline: dg.ResourceParam[Pipeline]) -> Result:
         now, days = pipeline.clock(), pipeline.settings.report.days
-        with stage_errors(context), pipeline.stage("report"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("report") as connection:
             reuse = reuse_history(context.instance, since=now - timedelta(days=days))
             report = gather(connection, pipeline.lake(), days=days, reuse=reuse, now=now)
             drawn = picture(report)

@@ -41,7 +41,7 @@ def embeddings_checks(settings: Settings) -> dg.AssetChecksDefinition:
         days, report = days_to_check(context), pipeline.reports.get("embeddings")
         outcomes = [_NOTHING]
         about: dict[str, object] = {}
-        with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("checks") as connection:
             space = serving_space(connection, pipeline.models)
             if space is not None:
                 suite = embeddings_suite(space, rules, pipeline.settings.quality.embeddings)

@@ -39,7 +39,7 @@ def raw_checks(settings: Settings) -> dg.AssetChecksDefinition:
         selected = {key.asset_key.to_user_string() for key in context.selected_asset_check_keys}
         days = days_to_check(context)
         results: list[dg.AssetCheckResult] = []
-        with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("checks") as connection:
             for stage in (stage for stage in RAW_STAGES if stage in selected):
                 afresh = report_of(stage) not in pipeline.reports
                 parts = _check(context, pipeline, connection, suites[stage], days, afresh=afresh)
@@ -88,7 +88,7 @@ def _stage_checks(suite: PartSuite, description: str) -> dg.AssetChecksDefinitio
         context: dg.AssetCheckExecutionContext, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[dg.AssetCheckResult]:
         days, afresh = days_to_check(context), report_of(suite.stage) not in pipeline.reports
-        with stage_errors(context), pipeline.stage("checks"), pipeline.connection() as connection:
+        with stage_errors(context), pipeline.stage("checks") as connection:
             checked = _check(context, pipeline, connection, suite, days, afresh=afresh)
         results = check_results(suite.stage, suite.rules, [checked.outcome], about=_about(days, checked))
         yield from only_selected(context, results)
