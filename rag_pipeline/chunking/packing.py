@@ -38,7 +38,9 @@ _PROSE_MARKS = 14
 """Enough to look past a heading to what makes its section unlike the next one."""
 _WORDY = bytes(code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_")
 _WORDY_OR_SPACE = _WORDY + b" \t"
-_RUN = re.compile(rb"(.)\1+", re.DOTALL)
+_REPEATED = re.compile(rb"(.)(?=\1)", re.DOTALL)
+_FIRST_BYTES = 64
+"""Hold as many different marks as are looked at, nearly always."""
 
 
 def gap_priorities(text: str, atoms: Sequence[Atom], *, is_code: bool) -> list[int]:
@@ -76,8 +78,16 @@ def _build(text: str, atom: Atom, *, is_code: bool) -> int:
         # Without spaces, which would count the words: one put in or taken out moves no cut either. Each run as one
         # mark, or the rule below a heading would be all that is seen of what follows it.
         marks = text[atom.start : atom.start + _PROSE_CHARS].encode("utf-8", "surrogatepass")
-        return crc32(_RUN.sub(rb"\1", marks.translate(None, _WORDY_OR_SPACE))[:_PROSE_MARKS])
+        return crc32(_first_marks(marks.translate(None, _WORDY_OR_SPACE)))
     return 0
+
+
+def _first_marks(marks: bytes) -> bytes:
+    """The first ones, each run of one mark as a single one."""
+    found = _REPEATED.sub(b"", marks[:_FIRST_BYTES])
+    if len(found) < _PROSE_MARKS:
+        found = _REPEATED.sub(b"", marks)
+    return found[:_PROSE_MARKS]
 
 
 def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, is_code: bool = False) -> list[Piece]:
