@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 import psycopg
-from pgvector.psycopg import register_vector
+from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import sql
 from psycopg.rows import TupleRow
+from psycopg.types import TypeInfo
 
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.sql_files import queries
@@ -48,13 +49,12 @@ def connect(url: str) -> Connection:
 def connect_with_vectors(url: str) -> Connection:
     """A connection that speaks `halfvec`; the schema must have been migrated."""
     connection = connect(url)
-    try:
-        register_vector(connection)
-    except psycopg.ProgrammingError as error:
+    # Of pgvector's four types the one that our tables have: the server is asked for each.
+    halves = TypeInfo.fetch(connection, "halfvec")
+    if halves is None:
         connection.close()
-        raise DatabaseUnavailable(
-            f"the database at {describe(url)} has no pgvector yet: run `rag-pipeline migrate`"
-        ) from error
+        raise DatabaseUnavailable(f"the database at {describe(url)} has no pgvector yet: run `rag-pipeline migrate`")
+    register_halfvec_info(connection, halves)
     return connection
 
 
