@@ -59,6 +59,8 @@ class EmbeddedPostgres:
             DatabaseUnavailable: it cannot be started; the message says why, with the end of the server's log.
         """
         with self._lock():
+            if self._is_ours() and self._has_databases():
+                return
             if not self.is_running() and not self._settled():
                 self._launch()
             self._create_databases()
@@ -97,13 +99,16 @@ class EmbeddedPostgres:
 
     def is_running(self) -> bool:
         """Whether a server answers on this home's socket and still has its data (about 3 ms)."""
+        return self._is_ours() and self._ping() == Ping.OK
+
+    def _is_ours(self) -> bool:
+        """Whether a server that answers on the socket would be this home's."""
         try:
             # A server whose data folder was deleted goes on answering for up to a minute; and a socket folder that
             # somebody else made is not ours.
-            ours = self._pid_file.exists() and self._sockets.lstat().st_uid == self._account.uid
+            return self._pid_file.exists() and self._sockets.lstat().st_uid == self._account.uid
         except OSError:
             return False
-        return ours and self._ping() == Ping.OK
 
     def exists(self) -> bool:
         """Whether it was set up once, and has its data still; it need not run."""
@@ -271,13 +276,19 @@ class EmbeddedPostgres:
         (self._home / "postgres.path").write_text(f"{elsewhere}\n", encoding="utf-8")
         return account
 
+    def _has_databases(self) -> bool:
+        """Whether a server answers that has them: most often it does, and one question is all that is asked of it."""
+        try:
+            with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as connection:
+                return not _missing_databases(connection)
+        except psycopg.Error:
+            return False
+
     def _create_databases(self) -> None:
         try:
             with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as connection:
-                existing = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
-                for name in DATABASES:
-                    if name not in existing:
-                        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                for name in _missing_databases(connection):
+                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         except psycopg.Error as error:
             raise DatabaseUnavailable(
                 f"PostgreSQL in {self._data} runs but refuses work: {str(error).strip()}: see {self._log}"
@@ -293,6 +304,11 @@ class EmbeddedPostgres:
             return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
+
+
+def _missing_databases(connection: psycopg.Connection) -> list[str]:
+    existing = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
+    return [name for name in DATABASES if name not in existing]
 
 
 def _command_of(pid: int) -> str:
