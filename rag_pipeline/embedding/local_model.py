@@ -107,7 +107,11 @@ def _on_processor(settings: Embedding) -> LoadedModel:
     if settings.precision == "auto" and bfloat16.is_usable():
         device = matrix_device(threads=settings.threads, cores=usable_cores())
         _content()  # is the one that was tested
-        return LoadedModel(device=device, session=bfloat16.Bfloat16Session(_file(), threads=device.threads))
+        try:
+            return LoadedModel(device=device, session=bfloat16.Bfloat16Session(_file(), threads=device.threads))
+        except (ImportError, OSError, RuntimeError) as error:
+            # Slower, and the same space: no reason to embed nothing.
+            _log.warning("OpenVINO cannot run the local model here, it computes in float32: %s", error)
     hold_telemetry()
     device = device_for("cpu", threads=settings.threads, available=[CPU], cores=usable_cores())
     return LoadedModel(device=device, session=_session(device))

@@ -47,6 +47,20 @@ def test_float32_is_computed_where_it_is_asked_for_and_where_there_is_nothing_el
     assert isinstance(local_model.load_model(asked).session, local_model.OnnxSession)
 
 
+@pytest.mark.parametrize("error", [ImportError("libtbb.so.12"), RuntimeError("Exception from src/inference")])
+def test_where_openvino_does_not_work_float32_does_and_says_so(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fails(file: Path, *, threads: int) -> None:
+        raise error
+
+    monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
+    monkeypatch.setattr(bfloat16, "_compiled", fails)
+    loaded = local_model.load_model(Embedding(device="cpu", threads=1))
+    assert isinstance(loaded.session, local_model.OnnxSession)
+    assert str(error) in caplog.text
+
+
 def test_a_module_that_is_kept_away_is_said_to_be_missing_and_nobody_loses_it():
     assert "wave" not in sys.modules
     with without("wave"), pytest.raises(ImportError):
