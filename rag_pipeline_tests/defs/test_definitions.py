@@ -129,13 +129,17 @@ def test_failures_over_the_threshold_fail_the_run_and_are_on_record(tmp_path, da
     installation.more = {"quality": {"max_failures": 2, "max_failure_share": 0.5}}
     days = DayRange(first=date(2024, 1, 5), last=date(2024, 1, 5))
     pipeline = installation.pipeline()
-    assert quarantine(pipeline, failed(2), stage="documents", days=days, items=2)["quarantined"].value == 2
-    assert quarantine(pipeline, failed(3), stage="documents", days=days, items=100)
-    with pytest.raises(TooManyFailures, match=r"3 of 4 items failed"):
-        quarantine(pipeline, failed(3), stage="documents", days=days, items=4)
     with pipeline.connection() as connection:
+
+        def settled(number: int, *, items: int) -> dict[str, dg.MetadataValue]:
+            return quarantine(pipeline, connection, failed(number), stage="documents", days=days, items=items)
+
+        assert settled(2, items=2)["quarantined"].value == 2
+        assert settled(3, items=100)
+        with pytest.raises(TooManyFailures, match=r"3 of 4 items failed"):
+            settled(3, items=4)
         accept(connection, "project:2.md", note="left out", now=pipeline.clock())
-    shown = quarantine(pipeline, failed(3), stage="documents", days=days, items=4)
+        shown = settled(3, items=4)
     assert (shown["accepted_failures"].value, shown["quarantined"].value) == (1, 2)
 
 
