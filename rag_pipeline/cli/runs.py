@@ -28,6 +28,7 @@ from rag_pipeline.sources.kinds import kinds, stage_of
 
 if TYPE_CHECKING:
     import dagster as dg
+    from dagster_shared.error import SerializableErrorInfo
 
     from rag_pipeline.defs.resources import Pipeline
     from rag_pipeline.embedding.stage import EmbeddingsReport
@@ -288,13 +289,13 @@ def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
             cause = data.error.cause or data.error
             if cause.cls_name == dg.DagsterExecutionInterruptedError.__name__:
                 return KeyboardInterrupt()  # somebody asked it to stop
-            return told_in_words(cause.message) or RagPipelineError(
-                f"{failures[0].step_key}: {cause.message.strip()}\n{cause.to_string()}"
-            )
+            return _in_words(failures[0].step_key or "a step", cause)
     for event in result.all_events:
         if event.is_job_failure and event.job_failure_data.error:
-            error = event.job_failure_data.error
-            return told_in_words(error.message) or RagPipelineError(
-                f"the run failed: {error.message.strip()}\n{error.to_string()}"
-            )
+            return _in_words("the run failed", event.job_failure_data.error)
     return RagPipelineError("the run failed; look at it in the Dagster UI (`rag-pipeline dev`)")
+
+
+def _in_words(where: str, error: SerializableErrorInfo) -> RagPipelineError:
+    """In our words what they can say; anything else as it came, with where and its traceback."""
+    return told_in_words(error.message) or RagPipelineError(f"{where}: {error.message.strip()}\n{error.to_string()}")

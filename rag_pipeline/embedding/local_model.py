@@ -100,7 +100,7 @@ def load_model(settings: Embedding) -> LoadedModel:
 
 def _knows_gpus() -> bool:
     """Whether the onnxruntime that is installed was built for GPUs; found without loading it."""
-    return any(distribution.name == "onnxruntime-gpu" for distribution in distributions(name="onnxruntime-gpu"))
+    return any(distributions(name="onnxruntime-gpu"))
 
 
 def _on_processor(settings: Embedding) -> LoadedModel:

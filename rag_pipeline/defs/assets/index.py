@@ -41,10 +41,7 @@ def knowledge_index_asset(
             return
         days = days_of(context)
         settings = pipeline.settings
-        with (
-            stage_errors(context), pipeline.stage("knowledge_index") as connection,
-            writing(connection),
-        ):  # fmt: skip
+        with stage_errors(context), pipeline.stage("knowledge_index") as connection, writing(connection):
             # Asked again: since this run embedded, another space may have been promoted.
             feed = spaces_to_feed(connection, pipeline.models)
             space = feed.space

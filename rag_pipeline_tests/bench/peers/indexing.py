@@ -34,7 +34,7 @@ from rag_pipeline_tests.bench.peers.systems import (
     Question,
     Refreshed,
     System,
-)  # fmt: skip
+)
 from rag_pipeline_tests.bench.place import place_beside
 from rag_pipeline_tests.bench.report import Report
 
