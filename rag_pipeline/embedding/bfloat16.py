@@ -25,6 +25,7 @@ _TELEMETRY: Final = "openvino_telemetry"
 _FLAG: Final = "amx_bf16"
 _PADDED_TO: Final = 16
 """Lengths of batches are multiples of it, as kernels are made for each shape that comes (about 10 ms)."""
+_loading: Final = threading.Lock()
 
 
 def is_usable(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
@@ -38,11 +39,16 @@ def is_usable(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 class Bfloat16Session:
-    """The published model, compiled; each thread that calls it runs a request of its own."""
+    """The published model, compiled and tried; each thread that calls it runs a request of its own."""
 
     def __init__(self, file: Path, *, threads: int) -> None:
-        self._compiled = _compiled(file, threads=threads)
+        """Raises RuntimeError where the model can be compiled and not run."""
         self._of_thread = threading.local()
+        # OpenVINO's Python module fills its tables of types in the first call of a process that needs them, and waits
+        # for the interpreter's lock while it does. Two threads that do so at once wait for each other, for good.
+        with _loading:
+            self._compiled = _compiled(file, threads=threads)
+            self.token_vectors(np.ones((1, 1), dtype=np.int32), np.ones(1, dtype=np.int32))
 
     def token_vectors(self, ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `TokenVectors`; what it gives is valid until the same thread calls again."""

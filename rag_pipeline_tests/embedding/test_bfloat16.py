@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rag_pipeline.embedding import bfloat16, local_model
 from rag_pipeline.embedding.local import LocalEmbedder
@@ -59,6 +65,51 @@ def test_where_openvino_does_not_work_float32_does_and_says_so(
     loaded = local_model.load_model(Embedding(device="cpu", threads=1))
     assert isinstance(loaded.session, local_model.OnnxSession)
     assert str(error) in caplog.text
+
+
+class Compiled:
+    """What OpenVINO makes of a model file: notes who infers, and how many at once; or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.threads: list[str] = []
+        self.done = self.at_once = 0
+
+    def create_infer_request(self) -> Self:
+        return self
+
+    def infer(self, inputs: Mapping[str, NDArray[np.int64]], *, share_outputs: bool) -> dict[str, NDArray[np.float32]]:
+        assert share_outputs
+        if self.error is not None:
+            raise self.error
+        self.threads.append(threading.current_thread().name)
+        self.at_once = max(self.at_once, len(self.threads) - self.done)
+        time.sleep(0.02)
+        self.done += 1
+        return {"last_hidden_state": np.zeros((*inputs["input_ids"].shape, 384), dtype=np.float32)}
+
+
+def test_the_first_inference_is_made_while_the_model_is_loaded_and_nobody_else_is_at_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # OpenVINO hangs where the first two inferences of a process are made at the same time.
+    compiled = Compiled()
+    monkeypatch.setattr(bfloat16, "_compiled", lambda file, *, threads: compiled)
+    with ThreadPoolExecutor(4, thread_name_prefix="loads") as threads:
+        sessions = list(threads.map(lambda _: bfloat16.Bfloat16Session(DOCS, threads=2), range(4)))
+    assert len(compiled.threads) == 4 and all(name.startswith("loads") for name in compiled.threads)
+    assert compiled.at_once == 1
+    assert sessions[0].token_vectors(np.ones((2, 3), np.int32), np.full(2, 3, np.int32)).shape == (2, 3, 384)
+
+
+def test_a_model_that_compiles_and_does_not_run_is_found_out_when_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
+    monkeypatch.setattr(bfloat16, "_compiled", lambda file, *, threads: Compiled(RuntimeError("no such kernel")))
+    loaded = local_model.load_model(Embedding(device="cpu", threads=1))
+    assert isinstance(loaded.session, local_model.OnnxSession)
+    assert "no such kernel" in caplog.text
 
 
 def test_a_module_that_is_kept_away_is_said_to_be_missing_and_nobody_loses_it():
