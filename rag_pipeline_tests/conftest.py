@@ -18,8 +18,9 @@ from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.embedded.servers import temporary_postgres
 from rag_pipeline_tests.faults.table import pytest_collection_modifyitems, pytest_terminal_summary
 from rag_pipeline_tests.git_repository import GitRepository
+from rag_pipeline_tests.long import pytest_runtest_setup
 
-__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_setup", "pytest_terminal_summary"]
 
 # The same examples every time: a red test means that this change broke something. New ones are looked for on purpose,
 # with `make test ARGS=--hypothesis-profile=explore`. How long an example takes says how busy the machine is.

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 
 import pytest
 
-long = pytest.mark.skipif(not os.environ.get("RAG_TEST_LONG"), reason="takes many minutes: set RAG_TEST_LONG=1")
+_ASKED_FOR = bool(os.environ.get("RAG_TEST_LONG"))
+
+long = pytest.mark.skipif(not _ASKED_FOR, reason="takes many minutes: set RAG_TEST_LONG=1")
+
+
+def pytest_runtest_setup() -> None:
+    """The limit after which a test is taken to hang (`faulthandler_timeout`) is not for these."""
+    if _ASKED_FOR:
+        faulthandler.cancel_dump_traceback_later()

@@ -139,8 +139,12 @@ def test_a_run_that_is_asked_to_stop_says_so_in_a_line_and_goes_on_next_time(pro
 
 
 def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Until it has, or the command has ended."""
+    """Until it has, or the command has ended; one that does neither is ended."""
+    until = time.monotonic() + 120
     while not happened() and process.poll() is None:
+        if time.monotonic() > until:
+            process.kill()
+            raise AssertionError("the command hangs")
         time.sleep(0.1)
 
 
