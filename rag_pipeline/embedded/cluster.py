@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from rag_pipeline.embedded.account import Account
 from rag_pipeline.embedded.binaries import Binaries
 from rag_pipeline.errors import DatabaseUnavailable
+from rag_pipeline.machine import usable_memory
 
 _APP_CONF = """\
 # Rewritten at every start: put your own settings into postgresql.conf, below the line that includes this file.
@@ -17,17 +19,22 @@ port = {port}
 unix_socket_directories = '{sockets}'
 unix_socket_permissions = 0700
 max_connections = 100
-shared_buffers = 256MB
+shared_buffers = {buffers}MB
 maintenance_work_mem = 256MB
 max_parallel_maintenance_workers = 2
 # Containers have 64 MB of /dev/shm, and a parallel index build wants more.
 dynamic_shared_memory_type = mmap
-wal_compression = on
+# Most pages that are logged whole are of graphs and vectors, which do not get smaller, and trying takes a third of the
+# time of a vector's way into its graph.
+wal_compression = off
 checkpoint_timeout = 15min
 max_wal_size = 2GB
 synchronous_commit = on
 fsync = {fsync}
 """
+_LEAST_BUFFERS: Final = 64
+_MOST_BUFFERS: Final = 4096
+"""Megabytes. More than the graph of two million chunks needs; what is not used is not taken from the machine."""
 
 
 def initialise(data: Path, bin_folder: Path, account: Account, *, durable: bool) -> None:
@@ -75,7 +82,15 @@ def require_same_major(data: Path, binaries: Binaries) -> None:
 def configure(data: Path, account: Account, *, sockets: Path, port: int, durable: bool) -> None:
     """Write our settings beside PostgreSQL's own; `sockets` is the folder of the Unix socket."""
     path = data / "app.conf"
-    text = _APP_CONF.format(port=port, sockets=sockets, fsync="on" if durable else "off")
+    text = _APP_CONF.format(port=port, sockets=sockets, buffers=_buffers(), fsync="on" if durable else "off")
     path.write_text(text, encoding="utf-8")
     if os.geteuid() == 0:
         os.chown(path, account.uid, account.gid)
+
+
+def _buffers() -> int:
+    """Megabytes for PostgreSQL's own cache: a quarter of the memory, as its manual has it.
+
+    A walk through a graph that is held here does not copy a page for each vector that it looks at.
+    """
+    return min(max(usable_memory() // 4 // 2**20, _LEAST_BUFFERS), _MOST_BUFFERS)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.cores import usable_cores
 from rag_pipeline.embedding import bfloat16
 from rag_pipeline.embedding.devices import CPU, CUDA, Device, device_for, matrix_device
 from rag_pipeline.embedding.fused_graph import fused_model
 from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.machine import usable_cores
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

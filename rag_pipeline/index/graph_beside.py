@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 import psycopg
 
-from rag_pipeline.cores import usable_cores
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import WORKERS, build_graph, lacks_graph
 from rag_pipeline.index.spaces import vector_table
+from rag_pipeline.machine import usable_cores
 from rag_pipeline.model import EmbeddingSpace
 
 _log = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from typing import ClassVar, Final, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rag_pipeline.cores import usable_cores
 from rag_pipeline.errors import ItemError
 from rag_pipeline.isolated_pool import IsolatedPool
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.lake.schemas import rebatched, to_batches
+from rag_pipeline.machine import usable_cores
 from rag_pipeline.model import Chunk, Document, Failure, SourceItem
 from rag_pipeline.progress import Advance
 from rag_pipeline.settings import Documents

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rag_pipeline.chunking.stage import chunk_documents
-from rag_pipeline.cores import usable_cores
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline.documents.stage import clean_items
 from rag_pipeline.embedding.devices import device_for
@@ -25,6 +24,7 @@ from rag_pipeline.embedding.onnx_wire import Graph
 from rag_pipeline.embedding.wordpiece import wordpiece
 from rag_pipeline.lake.derive import parts_in
 from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.machine import usable_cores
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import silent
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules

@@ -13,6 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rag_pipeline.embedded import cluster
+from rag_pipeline.embedded.account import Account
 from rag_pipeline.embedded.postgres import EmbeddedPostgres
 from rag_pipeline_tests.embedded.servers import (
     START,
@@ -46,6 +48,15 @@ def test_it_runs_with_our_settings_and_without_a_network_port(shared: EmbeddedPo
     assert (
         answer(shared, "SELECT datlocprovider::text || datlocale FROM pg_database WHERE datname = 'rag'") == "bC.UTF-8"
     )
+
+
+@pytest.mark.parametrize(("gigabytes", "buffers"), [(0.1, 64), (2, 512), (8, 2048), (500, 4096)])
+def test_a_quarter_of_the_memory_is_for_pages_of_tables_and_graphs(
+    gigabytes: float, buffers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "usable_memory", lambda: int(gigabytes * 2**30))
+    cluster.configure(tmp_path, Account(uid=os.getuid(), gid=os.getgid()), sockets=tmp_path, port=5432, durable=True)
+    assert f"\nshared_buffers = {buffers}MB\n" in (tmp_path / "app.conf").read_text(encoding="utf-8")
 
 
 def test_starting_again_changes_nothing_and_is_quick(shared: EmbeddedPostgres) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import onnxruntime
 import pytest
 
-from rag_pipeline.cores import usable_cores
 from rag_pipeline.embedding import local_model
 from rag_pipeline.embedding.devices import CPU, CUDA, device_for
 from rag_pipeline.embedding.fused_graph import fused_model
@@ -61,22 +57,6 @@ def test_a_gpu_that_cannot_be_used_is_an_error_only_when_it_was_asked_for(monkey
     loaded = local_model.load_model(Embedding(device="auto"))
     assert loaded.device.provider == CPU
     assert "runs on the processor" in caplog.text
-
-
-def test_a_container_gets_as_many_sessions_as_it_gets_time(tmp_path: Path):
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert usable_cores(tmp_path) == bound
-    (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert usable_cores(tmp_path) == bound
-    (tmp_path / "cpu.max").write_text("100000 100000\n")
-    assert usable_cores(tmp_path) == 1
-    (tmp_path / "cpu.max").write_text("20000 100000\n")
-    assert usable_cores(tmp_path) == 1
-    (tmp_path / "cpu.max").unlink()
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert usable_cores(tmp_path) == bound
 
 
 def test_the_fused_graph_computes_what_the_published_one_does():

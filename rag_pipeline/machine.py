@@ -1,4 +1,4 @@
-"""How many cores there are for us."""
+"""What of the machine is ours: cores and memory, those of the container where there is one."""
 
 from __future__ import annotations
 
@@ -30,3 +30,14 @@ def _quota(cgroup: Path) -> float | None:
     except (ValueError, ZeroDivisionError):  # "max"
         return None
     return share if share > 0 else None
+
+
+def usable_memory(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that the machine has, and no more than its container's share."""
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            return min(held, int((cgroup / name).read_text()))
+        except (OSError, ValueError):  # another version of cgroups, or "max"
+            continue
+    return held
