@@ -28,7 +28,6 @@ from rag_pipeline.sources.kinds import kinds, stage_of
 
 if TYPE_CHECKING:
     import dagster as dg
-    from dagster_shared.error import SerializableErrorInfo
 
     from rag_pipeline.defs.resources import Pipeline
     from rag_pipeline.embedding.stage import EmbeddingsReport
@@ -289,13 +288,14 @@ def reason_of(result: dg.ExecuteInProcessResult) -> BaseException:
             cause = data.error.cause or data.error
             if cause.cls_name == dg.DagsterExecutionInterruptedError.__name__:
                 return KeyboardInterrupt()  # somebody asked it to stop
-            return _in_words(failures[0].step_key or "a step", cause)
+            return _in_words(failures[0].step_key or "a step", cause.message, cause.to_string())
     for event in result.all_events:
         if event.is_job_failure and event.job_failure_data.error:
-            return _in_words("the run failed", event.job_failure_data.error)
+            error = event.job_failure_data.error
+            return _in_words("the run failed", error.message, error.to_string())
     return RagPipelineError("the run failed; look at it in the Dagster UI (`rag-pipeline dev`)")
 
 
-def _in_words(where: str, error: SerializableErrorInfo) -> RagPipelineError:
+def _in_words(where: str, message: str, traceback: str) -> RagPipelineError:
     """In our words what they can say; anything else as it came, with where and its traceback."""
-    return told_in_words(error.message) or RagPipelineError(f"{where}: {error.message.strip()}\n{error.to_string()}")
+    return told_in_words(message) or RagPipelineError(f"{where}: {message.strip()}\n{traceback}")
