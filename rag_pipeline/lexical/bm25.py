@@ -26,6 +26,8 @@ _DENSE_SPAN: Final = 16_000_000
 """Up to so many numbers from the first to the last, an array with a place for each is faster than sorting."""
 _WORTH_SKIPPING: Final = 30_000
 """Shorter postings are scored rather than thought about."""
+_ROUNDING: Final = 1e-9
+"""Far more than sums of the same numbers differ by, added in another order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class Term:
     """Of the entries, beside each other in memory: they are searched again and again."""
     _earned: tuple[float, Parameters, Scores] | None = field(init=False, default=None, compare=False)
     """What the entries earned the last time, and with which mean length."""
+    _most: float = field(init=False, default=0.0, compare=False)
+    """The most of it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", np.ascontiguousarray(self.entries["number"]))
@@ -80,7 +84,13 @@ class Term:
         occurrences, lengths = (self.entries[name].astype(np.float64) for name in ("occurrences", "length"))
         scores = saturation(occurrences, lengths, statistics=statistics, parameters=parameters)
         object.__setattr__(self, "_earned", (mean, parameters, scores))
+        object.__setattr__(self, "_most", float(scores.max(initial=0.0)))
         return scores
+
+    def most_earned(self, statistics: Statistics, parameters: Parameters) -> float:
+        """What no entry earns more than: about half of what the formula allows, as few chunks repeat a word often."""
+        self.earned(statistics, parameters)
+        return self._most
 
 
 def idf(holding: int, statistics: Statistics) -> float:
@@ -138,16 +148,19 @@ class Ranking:
             size = self._batch(essential)
             numbers, total = self._with_terms(numbers, total, essential, essential + size)
             essential += size
-            rest = sum(self.weights[essential:])
-            if len(total) >= limit and rest < _nth_best(total, limit):
+            if len(total) >= limit and self._rest(essential) < _nth_best(total, limit):
                 break
         for at in range(essential, len(self.terms)):
-            rest = sum(self.weights[at:])
             if len(total) > limit:
-                kept = total + rest >= _nth_best(total, limit)
+                kept = total + self._rest(at) >= _nth_best(total, limit)
                 numbers, total = numbers[kept], total[kept]
             self._add(total, numbers, self.weights[at], self.terms[at])
         return _first(numbers, total, limit)
+
+    def _rest(self, start: int) -> float:
+        """What the terms from `start` on can add to a chunk at most; no rounding makes it less."""
+        terms = zip(self.weights[start:], self.terms[start:], strict=True)
+        return sum(w * term.most_earned(self.statistics, self._parameters) for w, term in terms) * (1 + _ROUNDING)
 
     def _batch(self, start: int) -> int:
         """How many terms to score at once before looking whether the rest can be skipped."""

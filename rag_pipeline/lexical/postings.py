@@ -132,12 +132,19 @@ def _entries(added: Sequence[tuple[int, str]]) -> tuple[dict[str, bytes], Member
 def read_entries(parts: Sequence[bytes], *, removed: NDArray[np.uint32]) -> Entries:
     """What several segments hold of one term, without the chunks that are gone (`removed`, ascending)."""
     entries = np.frombuffer(b"".join(parts), dtype=ENTRY)
-    if len(removed) and len(entries):
-        entries = entries[~among(entries["number"], removed)]
-    numbers = entries["number"]
+    numbers = np.ascontiguousarray(entries["number"])
     if len(parts) > 1 and len(numbers) > 1 and np.any(numbers[1:] < numbers[:-1]):
-        entries = entries[np.argsort(numbers, kind="stable")]
-    return entries
+        order = np.argsort(numbers, kind="stable")
+        entries, numbers = entries[order], numbers[order]
+    # The few that are gone are looked up among the many that are there, and not the other way round.
+    first, after = (np.searchsorted(numbers, removed, side=side) for side in ("left", "right"))
+    held = after - first
+    if not held.any():
+        return entries
+    kept = np.ones(len(entries), dtype=np.bool_)
+    kept[np.repeat(after - np.cumsum(held), held) + np.arange(held.sum())] = False
+    # As numbers: records are copied one by one.
+    return entries.view(np.uint64)[kept].view(ENTRY)
 
 
 def read_members(parts: Iterable[bytes]) -> Members:

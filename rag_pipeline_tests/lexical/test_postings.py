@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_pipeline.lexical.analyzer import count_terms
-from rag_pipeline.lexical.postings import ENTRY, make_segment
+from rag_pipeline.lexical.postings import ENTRY, make_segment, read_entries
 
 WORDS = st.sampled_from(
     ["a", "os.path.join", "getUserName", "v1.2.3", "don't", "\u65e5\u672c\u8a9e", "___", "", "x" * 90]
@@ -38,3 +38,17 @@ def test_it_holds_what_counting_each_chunk_gives(added, removed):
 def test_more_occurrences_than_two_bytes_hold_are_not_told_apart():
     segment = make_segment([(7, "word " * 70_000)])
     assert np.frombuffer(segment.postings["word"].entries, dtype=ENTRY).tolist() == [(7, 65_535, 65_535)]
+
+
+PARTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=12).map(sorted), max_size=4)
+
+
+@given(parts=PARTS, removed=st.lists(st.integers(0, 30), max_size=12).map(sorted))
+def test_what_several_segments_hold_is_read_in_order_without_the_chunks_that_are_gone(parts, removed):
+    entries = [[(number, at + 1, 10 * at + number) for number in part] for at, part in enumerate(parts)]
+    read = read_entries(
+        [np.array(part, dtype=ENTRY).tobytes() for part in entries], removed=np.array(removed, dtype=np.uint32)
+    )
+    left = [entry for part in entries for entry in part if entry[0] not in removed]
+    assert read.dtype == ENTRY
+    assert read.tolist() == sorted(left, key=lambda entry: entry[0])
