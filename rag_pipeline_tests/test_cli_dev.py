@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -40,8 +40,9 @@ class Dev:
         """By what they do: `dagster`, and `serve` where there is a search page."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            if words := {"dagster", "serve"} & set(child.cmdline()):
-                found[words.pop()] = child
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                if words := {"dagster", "serve"} & set(child.cmdline()):
+                    found[words.pop()] = child
         return found
 
     def wait_until(self, happened: Callable[[], object]) -> None:
@@ -88,7 +89,14 @@ def answers(url: str) -> bool:
 
 
 def none_runs(processes: Sequence[psutil.Process]) -> bool:
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+    return not any(runs(process) for process in processes)
+
+
+def runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_dagster_and_the_search_page_run_side_by_side_and_end_together(tmp_path, home):
