@@ -56,6 +56,8 @@ _DEFAULT = re.compile(r":?[-=]([^}\s\"']*)\}")
 _LINE_BREAK = re.compile(r"\\?\n[ \t]*")
 _LONG_WORD = re.compile(r"\S{200}")
 _LOGIN = re.compile(r"\b(?:machine|login|account)[ \t]+\S+\s+$|\bidentified[ \t]+$", re.IGNORECASE)
+_MARKER: Final = "[REDACTED:"
+_ENTRY_BEFORE = re.compile(r",[ \t]*\n[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
 _PROSE: Final = frozenset({"is", "was", "set to", "to", "equals", "|", ""})
 
 
@@ -92,6 +94,8 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
     if separated is None:
         return None
     name_start = _name_start(text, start)
+    if text.startswith(_MARKER, max(0, name_start - len(_MARKER))):
+        return None  # the name of a kind, and what follows it is the next entry of a list
     if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
         # Deep inside one word, where looking at what follows each name would take the square of its length.
         return None
@@ -114,7 +118,16 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
     loose = not value.quoted and (code or separator in _PROSE) and not text.startswith("--", name_start)
     if not is_plausible(name, promised, plain, quoted=value.quoted, loose=loose):
         return None
+    if _is_next_entry(text, name_start, separated["sep"]) and not is_random(plain):
+        return None
     return Finding(kind=_kind(name, promised), start=value.start, end=value.end, rank=5)
+
+
+def _is_next_entry(text: str, name_start: int, separator: str) -> bool:
+    """Whether name and value are entries of one list, each on a line of its own, of which the name is not the first."""
+    if not (separator.startswith(",") and "\n" in separator) or text.startswith("--", name_start):
+        return False
+    return _ENTRY_BEFORE.search(text, max(0, name_start - 80), name_start) is not None
 
 
 def _kind(name: str, promised: Sensitivity) -> str:

@@ -15,10 +15,10 @@ from rag_pipeline.documents.redaction.prefixes import find_prefixed
 from rag_pipeline.documents.redaction.spans import MARKER, Finding, Redacted, apply, composed, merged
 from rag_pipeline.documents.redaction.values import is_random
 
-REDACTION_VERSION = "1"
+REDACTION_VERSION = "2"
 """Raised whenever the same text could be redacted in another way."""
 
-_MOST_ROUNDS = 6
+_MOST_ROUNDS = 50  # one or two are the rule; each takes away some text that no marker holds
 _REPEATED_FROM = 8
 _ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
 _WORD_END = re.compile(r"[\s\"'<>`]")

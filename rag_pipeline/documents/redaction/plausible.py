@@ -49,7 +49,7 @@ def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, 
 
 
 def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
-    if len(value) > 256 or is_plain(value) or " " in value:
+    if len(value) > 256 or is_plain(value) or " " in value or value.startswith("(?"):  # a regular expression
         return False
     if is_random(value):
         return quoted or not _CALL.match(value)

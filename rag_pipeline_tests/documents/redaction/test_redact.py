@@ -110,6 +110,36 @@ def test_a_value_that_was_given_away_once_goes_everywhere() -> None:
     assert redact(f"api_key = '{value}'\n\nlater: {value} again").text.count("[REDACTED:api-key]") == 2
 
 
+ENTRIES = st.sampled_from(
+    ["password", "ssh2_auth_password", "db_auth_9", "(?i)secret9!", "ssh2_exec!", "pwd_1!", "token", "api_key"]
+)
+
+
+@given(entries=st.lists(ENTRIES, min_size=2, max_size=30), between=st.sampled_from([",\n    ", ", ", ",\n", " | "]))
+def test_a_list_of_names_is_done_in_one_go(entries: list[str], between: str) -> None:
+    text = f"NAMES = [{between.join(repr(entry) for entry in entries)}]"
+    done = redact(text, code=True)
+    assert redact(done.text, code=True).spans == ()
+    # What follows a marker is not its value.
+    assert all("REDACTED" not in text[span.start : span.end] for span in done.spans)
+
+
+def test_of_a_list_with_a_line_for_each_name_nothing_is_the_value_of_the_one_before() -> None:
+    names = ["ssh2_auth_none", "ssh2_auth_password", "ssh2_auth_pubkey_file", "ssh2_connect_9!", "(?i)pwd", "(?i)x9"]
+    lines = ",\n    ".join(f"'{name}'" for name in names)
+    assert redact(f"'SSH2': ({lines})", code=True).spans == ()
+    value = NAMED["password"][1](random.Random(SEED))
+    assert value not in redact(f"login('ada',\n    'password',\n    '{value}')", code=True).text
+    assert redact("run(['db',\n  '--password',\n  'hunter2!'])").text == (
+        "run(['db',\n  '--password',\n  '[REDACTED:password]'])"
+    )
+
+
+@pytest.mark.parametrize("next_entry", ["hunter2!x", "ssh2_connect_9!"])
+def test_the_kind_in_a_marker_is_no_name(next_entry: str) -> None:
+    assert redact(f"['[REDACTED:password]', '{next_entry}']", code=True).spans == ()
+
+
 def test_a_mark_for_scanners_excuses_nothing() -> None:
     value = TOKENS["github-classic"](random.Random(SEED))
     assert value not in redact(f'x = "{value}"  # gitleaks:allow').text
