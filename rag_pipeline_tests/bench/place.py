@@ -101,10 +101,10 @@ class Place:
 
 
 @contextmanager
-def place_for(repository: str, *, start_date: date | None = None) -> Iterator[Place]:
+def place_for(repository: str, *, start_date: date | None = None, more: str = "") -> Iterator[Place]:
     """A place with a clone of the repository's history; by default its first commit is in the first partition."""
     with _folder() as folder:
-        place = Place(folder=folder, start_date=start_date or date.today())  # noqa: DTZ011 # replaced below
+        place = Place(folder=folder, start_date=start_date or date.today(), more=more)  # noqa: DTZ011 # replaced below
         source = resolve_source(repository, Path.cwd())
         subprocess.run(["git", "clone", "--quiet", source, str(place.clone)], env=place.env, check=True)
         yield place.starting(start_date or first_day(place))

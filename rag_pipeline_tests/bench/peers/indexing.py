@@ -111,7 +111,7 @@ class _Bench:
         if not {OURS, "LlamaIndex"} <= set(self.chosen):
             yield []
             return
-        with place_beside(corpus.place, more=LONG_CHUNKS) as place:
+        with place_beside(corpus.place, more=corpus.place.more + LONG_CHUNKS) as place:
             place.server.start()
             ours = OurPipeline(corpus, model="fake", place=place, variant=LONG)
             ours.create()
