@@ -13,6 +13,7 @@ from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.addresses import find_in_urls
 from rag_pipeline.documents.redaction.assignments import find_assignments
+from rag_pipeline.documents.redaction.document import bare_words_are_names
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
 from rag_pipeline.documents.stage import STAGE
@@ -195,9 +196,10 @@ class _Reading:
         if lines and (lines[0] < 1 or any(b < a for a, b in pairwise(lines))):
             self._note("source_lines", "unordered_lines", document, lines=lines[:20])
         self._read += len(text)
-        if self._read > limits.secrets_chars and not _looks_secret(text, code=markup == "code"):
+        code = bare_words_are_names(markup, language)
+        if self._read > limits.secrets_chars and not _looks_secret(text, code=code):
             return
-        for kind, line in _secrets(text, code=markup == "code", settings=self._settings.redaction):
+        for kind, line in _secrets(text, code=code, settings=self._settings.redaction):
             # Where it stands and of what kind it is, never what it is.
             self._note("no_secrets", "with_secrets", document, kind=kind, line_of_text=line)
             break

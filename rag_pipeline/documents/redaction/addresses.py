@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from rag_pipeline.documents.redaction.spans import Finding
 from rag_pipeline.documents.redaction.values import is_hex, is_placeholder, is_random, is_reference, is_words
 
-_USERINFO = re.compile(r"://([^\s:/?#\[\]@'\"`<>]{0,256}):([^\s'\"`<>/]{1,512}?|[^\s'\"`<>@]{1,512})@(?=[\w\[{$%(*<-])")
+_USERINFO = re.compile(
+    r"://([^\s:/?#\[\]@'\"`<>]{0,256}):([^\s'\"`<>/?#,;]{1,512}|[^\s'\"`<>/]{1,512}?|[^\s'\"`<>@]{1,512})@(?=[\w\[{$%(*<-])"
+)
 _TOKEN_USER = re.compile(r"://([^\s:/?#\[\]@'\"`<>,;()]{16,512})(?::x-oauth-basic|:)?@(?=[\w\[])")
 _ENCODED = re.compile(r"%3A%2F%2F([^\s%&'\"<>]{0,128})%3A((?:(?!%40)[^\s&'\"<>]){1,256})%40", re.IGNORECASE)
 _BEARER = re.compile(r"(?i:bearer|ssww?s|apikey|token token=)[\s:=]{1,3}[\"'`]?([A-Za-z0-9_~+/.=:|-]{8,4096})")
@@ -25,10 +27,14 @@ _CURL_USER = re.compile(
 )
 _SHORT_PASSWORD = re.compile(r" -(?:p|a|w|P|pw)[ =]?([\"']?)([^\s\"'\\-][^\s\"'\\]{3,255})")
 _WITH_SHORT_PASSWORD = re.compile(
-    r"\b(?:mysql(?:dump|admin|import)?|mariadb(?:-dump)?|sshpass|redis-cli|docker login"
+    r"(?<![\w/:.-])(?:mysql(?:dump|admin|import)?|mariadb(?:-dump)?|sshpass|redis-cli|docker login"
     r"|podman login|helm registry login"
-    r"|az login|ldapsearch|ldapmodify|plink|pscp|mongo(?:sh|dump|restore)?|sqlcmd|bcp|influx)\b"
+    r"|az login|ldapsearch|ldapmodify|plink|pscp|mongo(?:sh|dump|restore)?|sqlcmd|bcp|influx)(?![\w/:.-])"
 )
+_COMMAND_ENDS = re.compile(r"[;|&](?=\s|[;|&])")
+_PORTS = re.compile(r"\d+:\d+|/.*")
+_TWO_ARGUMENTS = re.compile(r"\s*[\"']([^\"'\n]{1,128})[\"']\s*,\s*[\"']([^\"'\n]{4,256})[\"']")
+_BASIC_CALLS = ("auth=(", "auth = (", "basicauth(", "basic_auth(", "networkcredential(", "passwordauthentication(")
 _EMAIL = re.compile(r"[A-Za-z0-9][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,4}[A-Za-z]{2,24}\b")
 _EMAIL_START = re.compile(r"[\w.+%-]{1,64}$")
 _NOBODY = re.compile(
@@ -80,7 +86,9 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
     for word, pattern in (("bearer", _BEARER), ("authorization", _SCHEME)):
         at = lowered.find(word)
         while at >= 0:
-            if (found := pattern.match(text, at)) and _is_credential(found.group(1).rstrip(".:,")):
+            found = pattern.match(text, at)
+            # What follows `Basic` is judged below.
+            if found and " basic " not in lowered[at : found.start(1)] and _is_credential(found.group(1).rstrip(".:,")):
                 end = found.end(1) - len(found.group(1)) + len(found.group(1).rstrip(".:,"))
                 yield Finding(kind="authorization-header", start=found.start(1), end=end, rank=3)
             at = lowered.find(word, at + len(word))
@@ -89,10 +97,21 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
         if (found := _BASIC.match(text, at)) and is_basic_auth(found.group(1)):
             yield Finding(kind="basic-auth", start=found.start(1), end=found.end(1), rank=2)
         at = lowered.find("basic", at + 5)
+    for call in _BASIC_CALLS:
+        at = lowered.find(call)
+        while at >= 0:
+            if (found := _TWO_ARGUMENTS.match(text, at + len(call))) and is_url_password(*found.groups()):
+                yield Finding(kind="password", start=found.start(2), end=found.end(2), rank=2)
+            at = lowered.find(call, at + len(call))
 
 
 def _is_credential(value: str) -> bool:
-    if len(value) < 12 or is_placeholder(value) or is_reference(value):
+    if (
+        len(value) < 12
+        or is_placeholder(value)
+        or is_reference(value)
+        or value.startswith(("http:", "https:", "realm="))
+    ):
         return False
     return bool(_DIGITS.search(value)) and (is_random(value) or len(value) >= 20)
 
@@ -127,7 +146,10 @@ def find_in_commands(text: str, lowered: str) -> Iterator[Finding]:
 def _is_given(text: str, option: re.Match[str]) -> bool:
     """Whether the option belongs to a command that takes a password by it."""
     value, at = option.group(2), option.start()
-    if not _WITH_SHORT_PASSWORD.search(text, max(0, at - 300, text.rfind("\n", 0, at)), at):
+    start = max(0, at - 300, text.rfind("\n", 0, at))
+    for other in _COMMAND_ENDS.finditer(text, start, at):
+        start = other.end()
+    if _PORTS.fullmatch(value) or not _WITH_SHORT_PASSWORD.search(text, start, at):
         return False
     return is_url_password("", value) and not value.isdigit() and (is_random(value) or not is_reference(value))
 

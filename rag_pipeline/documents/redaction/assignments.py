@@ -34,14 +34,21 @@ _SEPARATED = re.compile(
     r"(?P<close>(?:\\?[\"'`]|[\])*_}]|</?(?:b|code|strong|td|th|dt|em)>){0,5})"
     # A type between the name and its value.
     r"(?:[ \t]*:[ \t]*(?:str|String|string|SecretStr|bytes|Final(?:\[str\])?|Optional\[str\]|str \| None"
-    r"|&(?:'static )?str|any|char)(?=[ \t]*=))?"
-    r"(?:\[\]|\?|!)?"
-    r"(?P<sep>[ \t]*(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:|,|\||<-|→|>(?=[^\s<>]))[ \t]*(?:\n[ \t]*)?"
-    r"|[ \t]+(?:is|was|set to|to|equals)[ \t]*:?[ \t]+"
+    r"|&(?:'static )?str|any|char)(?:[ \t]*\|[ \t]*(?:undefined|null))?(?=[ \t]*=)"
+    r"|[ \t]+(?:string|String|str)(?=[ \t]*=))?"
+    r"(?:\[\d{0,5}\]|\?|!)?"
     # The name is itself a value: `{"name": "API_KEY", "value": "…"}`.
-    r"|[\"']?,?\s{0,40}[\"']?(?:value|content|default|defaultValue)[\"']?[ \t]*[:=]>?[ \t]*"
+    r"(?P<sep>[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
+    # On the next line it stands further in, or in quotes: what begins a line is the next name.
+    r"|[ \t]*(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:(?!:)|::(?=\s*\n)|,|\||<-|→|>(?=[^\s<>]))[ \t]*"
+    r"(?:\n(?:[ \t]+|(?=[\"'`])))?"
+    r"|\((?=[\"'])"
+    r"|[ \t]+(?:is|was|set to|to|equals)[ \t]*:?[ \t]+"
     r"|(?P<space>[ \t]+))"
-    r"(?:[*_]{1,2}[ \t]*|\([ \t]*|\[[ \t]*|<code>|<td>|str\()?"
+    # A type that wraps it.
+    r"(?:(?:[\w.]{1,40}\.)?(?:SecretStr|SecretString|Secret|String::from|str::from|aws\.String|ptr\.To|\[\]byte|Buffer\.from"
+    r"|String|Field)\((?:default=)?(?=[\"'])|ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?(?=[\"'])"
+    r"|[*_]{1,2}[ \t]*|\([ \t]*|\[[ \t]*|<code>|<td>|str\()?"
 )
 _QUOTED = re.compile(
     r"[rbuf$@]{0,2}(?P<q>\\?\"\"\"|'''|\\{1,7}\"|\"|\\?'|`{1,3})(?P<v>(?:(?!(?P=q))[^\n]){1,4096})(?P=q)"
@@ -56,6 +63,23 @@ _DEFAULT = re.compile(r":?[-=]([^}\s\"']*)\}")
 _LINE_BREAK = re.compile(r"\\?\n[ \t]*")
 _LONG_WORD = re.compile(r"\S{200}")
 _LOGIN = re.compile(r"\b(?:machine|login|account)[ \t]+\S+\s+$|\bidentified[ \t]+$", re.IGNORECASE)
+_SETTING = re.compile(
+    r"(?:^|[\n;&|(])[ \t]*(?:ENV|ARG|setx|setenv)[ \t]+$|\bconfig(?:ure)?[ \t]+set[ \t]+$", re.IGNORECASE
+)
+_BEFORE_QUOTED = re.compile(
+    r"\b(?:WITH|ENCRYPTED|LOGIN|(?:USER|ROLE)[ \t]+\S{1,100})[ \t]+$|#[ \t]*define[ \t]+$|(?:^|\n)[ \t]*[:(]?[ \t]*$",
+    re.IGNORECASE,
+)
+"""What stands before a name whose value follows a space, in quotes: in SQL, C, Gradle, Clojure."""
+_OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass")
+"""Names that a value follows after a space."""
+_NEXT_LINE_NAME = re.compile(r"[\w.-]+[ \t]*[=:](?![=\w]*\Z)")
+_QUOTED_ENTRY_BEFORE = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
+_QUOTED_ENTRY_AFTER = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`]")
+_NAME_LIKE = re.compile(r"[A-Za-z_][\w.-]*")
+_ASSIGNED_BEFORE = re.compile(r"[\"'][^\"'\n]{0,100}=[^\"'=\n]{0,40}\Z")
+_NEGATED = re.compile(r"!+[A-Za-z_][\w.]*")
+"""Of code, or a tag of YAML."""
 _MARKER: Final = "[REDACTED:"
 _ENTRY_BEFORE = re.compile(r",[ \t]*\n[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
 _PROSE: Final = frozenset({"is", "was", "set to", "to", "equals", "|", ""})
@@ -99,7 +123,9 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
     if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
         # Deep inside one word, where looking at what follows each name would take the square of its length.
         return None
-    if separated.group("space") is not None and not _may_follow_a_space(text, name_start):
+    after_space = separated.group("space") is not None
+    is_set = after_space and _is_set(text, name_start, end)
+    if after_space and not is_set and not _may_follow_a_space(text, name_start, separated.end()):
         return None
     name = text[name_start : separated.end("rest")]
     promised = sensitivity(name)
@@ -107,27 +133,48 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
     if (
         promised is None
         or (separator == "to" and name.lower() == "pass")
-        or (separator == "," and not separated.group("close"))
+        or (separator == "," and (not separated.group("close") or "`" in separated.group("close")))
     ):
         return None
     value = _default(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
     value = value or _value(text, separated.end())
     if value is None or (separator == "," and not value.quoted):
         return None
+    if not value.quoted and _is_no_value(text, value, after_line_break="\n" in separated["sep"]):
+        return None
     plain = _LINE_BREAK.sub("", text[value.start : value.end])
-    loose = not value.quoted and (code or separator in _PROSE) and not text.startswith("--", name_start)
+    is_given = is_set or text.startswith("--", name_start)
+    loose = not value.quoted and (code or separator in _PROSE) and not is_given
     if not is_plausible(name, promised, plain, quoted=value.quoted, loose=loose):
         return None
-    if _is_next_entry(text, name_start, separated["sep"]) and not is_random(plain):
+    if separator.startswith(",") and _is_next_entry(text, name_start, separated["sep"], value):
         return None
     return Finding(kind=_kind(name, promised), start=value.start, end=value.end, rank=5)
 
 
-def _is_next_entry(text: str, name_start: int, separator: str) -> bool:
-    """Whether name and value are entries of one list, each on a line of its own, of which the name is not the first."""
-    if not (separator.startswith(",") and "\n" in separator) or text.startswith("--", name_start):
+def _is_no_value(text: str, value: _Value, *, after_line_break: bool) -> bool:
+    """Whether what has no quotes is the next name, or what a program or YAML reads as something else."""
+    if _NEGATED.match(text, value.start, value.end):
+        return True
+    return after_line_break and _NEXT_LINE_NAME.match(text, value.start) is not None
+
+
+def _is_next_entry(text: str, name_start: int, separator: str, value: _Value) -> bool:
+    """Whether name and value are entries of one list: names all of them, a line for each or in a row.
+
+    A value that looks chosen by a machine is none of them, and nor is that of an option.
+    """
+    plain = text[value.start : value.end]
+    if text.startswith("--", name_start) or is_random(plain):
         return False
-    return _ENTRY_BEFORE.search(text, max(0, name_start - 80), name_start) is not None
+    before = max(0, name_start - 120)
+    if _ASSIGNED_BEFORE.search(text, before, name_start):
+        return True
+    if "\n" in separator:
+        return _ENTRY_BEFORE.search(text, before, name_start) is not None
+    if not _NAME_LIKE.fullmatch(plain):
+        return False
+    return bool(_QUOTED_ENTRY_BEFORE.search(text, before, name_start) or _QUOTED_ENTRY_AFTER.match(text, value.end))
 
 
 def _kind(name: str, promised: Sensitivity) -> str:
@@ -150,9 +197,20 @@ def _name_start(text: str, at: int) -> int:
     return at - length
 
 
-def _may_follow_a_space(text: str, name_start: int) -> bool:
-    """Whether a value may follow its name after a space alone: options of commands, netrc, `IDENTIFIED BY`."""
-    return text.startswith("--", name_start) or bool(_LOGIN.search(text, max(0, name_start - 120), name_start))
+def _is_set(text: str, name_start: int, name_end: int) -> bool:
+    """Whether the name follows a command that sets it, `ENV` or `setx`, or is itself one that takes a value."""
+    if text[name_start:name_end].lower().startswith(_OPTIONS):
+        return True
+    return _SETTING.search(text, max(0, name_start - 120), name_start) is not None
+
+
+def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
+    """Whether a value may follow its name after a space alone: options, netrc, `IDENTIFIED BY`, `#define`, SQL."""
+    before = max(0, name_start - 120)
+    if text.startswith("--", name_start) or _LOGIN.search(text, before, name_start):
+        return True
+    is_quoted = text[value_start : value_start + 1] in {'"', "'"}
+    return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None
 
 
 def _value(text: str, at: int) -> _Value | None:

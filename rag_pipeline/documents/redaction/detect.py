@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from rag_pipeline.documents.redaction.addresses import find_emails, find_in_commands, find_in_headers, find_in_urls
 from rag_pipeline.documents.redaction.assignments import find_assignments
-from rag_pipeline.documents.redaction.engine import find_tokens, occurrences
+from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
 from rag_pipeline.documents.redaction.spans import MARKER, Finding, Redacted, apply, composed, merged
@@ -19,7 +19,6 @@ REDACTION_VERSION = "2"
 """Raised whenever the same text could be redacted in another way."""
 
 _MOST_ROUNDS = 50  # one or two are the rule; each takes away some text that no marker holds
-_REPEATED_FROM = 8
 _ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
 _WORD_END = re.compile(r"[\s\"'<>`]")
 _LONGEST_WORD = 1000
@@ -65,9 +64,10 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
 
 def _wanted(text: str, findings: Iterable[Finding], allowed: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
     """Without what is allowed, and without what holds a marker: that was redacted already."""
+    has_markers = "[REDACTED:" in text
     for found in findings:
         value = text[found.start : found.end]
-        touches = "[REDACTED:" in text and _touches_marker(text, found)
+        touches = has_markers and _touches_marker(text, found)
         if not touches and not any(pattern.fullmatch(value) for pattern in allowed):
             yield found
 
@@ -79,11 +79,15 @@ def _touches_marker(text: str, found: Finding) -> bool:
 
 def _everywhere(text: str, findings: Sequence[Finding]) -> list[Finding]:
     """The findings, and every other place where such a value stands without what gave it away the first time."""
-    more = list(findings)
-    for kind, value in {(f.kind, text[f.start : f.end]) for f in findings if f.kind not in ("private-key", "email")}:
-        if len(value) >= _REPEATED_FROM and "\n" not in value and is_random(value):
-            more += occurrences(text, value, kind=kind, rank=8)
-    return merged(more)
+    kinds = {
+        value: found.kind
+        for found in findings
+        if found.kind not in ("private-key", "email")
+        and len(value := text[found.start : found.end]) >= SHORTEST
+        and "\n" not in value
+        and is_random(value)
+    }
+    return merged([*findings, *occurrences(text, kinds, rank=8)])
 
 
 def _find_escaped(text: str) -> Iterator[Finding]:

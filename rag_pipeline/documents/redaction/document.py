@@ -22,6 +22,9 @@ BY_KIND: Final = "redactions_by_kind"
 MAX_ENTRIES: Final = 100
 """Entries of `metadata["redactions"]`; `metadata["redactions_by_kind"]` counts them all."""
 
+_BARE_VALUES: Final = frozenset(
+    ["bash", "dockerfile", "hcl", "ini", "jinja", "json", "make", "powershell", "terraform", "toml", "xml", "yaml"]
+)
 _REPEATED_FROM = 8
 _CUT_FROM = 6
 
@@ -99,11 +102,16 @@ class _Redactor:
         return {"redactions": entries[:MAX_ENTRIES], BY_KIND: dict(sorted(by_kind.items()))}
 
 
+def bare_words_are_names(markup: str, language: str | None) -> bool:
+    """Whether a word without quotes is a name, as in programs, and no value, as in configuration and prose."""
+    return markup == "code" and language not in _BARE_VALUES
+
+
 def redact_document(document: Document, *, settings: Redaction) -> Document:
     """The document without secrets; its lines, sections and identity stay, a tombstone stays as it is."""
     if document.deleted:
         return document
-    redactor = _Redactor(settings=settings, code=document.markup == "code")
+    redactor = _Redactor(settings=settings, code=bare_words_are_names(document.markup, document.language))
     done = redactor.text(document)
     title, sections, metadata = document.title, document.sections, document.metadata
     path, url = document.path, document.url

@@ -6,7 +6,8 @@ The engine is loaded once per process; its rules are compiled at the first use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,10 +22,20 @@ _RULES = Path(__file__).with_name("rules.toml")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Comments that tell scanners to look away: what may stay in a repository must still not reach the index.
 _ALLOW_MARKS = re.compile(r"(?i)(betterleaks|gitleaks)(:)(allow)")
-_SHORTEST = 8
+SHORTEST: Final = 8
+"""Characters of a value that is looked for in the whole text."""
+_FEW: Final = 64
 # These have no other mark than a short prefix, which ordinary names begin with as well.
 _SHORT_MARKS = frozenset(
-    {"rp-live-key", "rp-openai-key", "rp-pypi-token", "rp-notion-token", "rp-saas-token", "rp-slack-token"}
+    {
+        "rp-live-key",
+        "rp-openai-key",
+        "rp-pypi-token",
+        "rp-notion-token",
+        "rp-saas-token",
+        "rp-slack-token",
+        "rp-atlassian-token",
+    }
 )
 _FEWEST_DIGITS = 5
 # Parts of a composite that are no secrets by themselves.
@@ -77,20 +88,33 @@ def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
         BetterleaksError: the engine cannot be loaded or does not accept its rules.
     """
     judged: set[str] = set()
+    kinds: dict[str, str] = {}
     for found in scan_string(_readable(text) + _signals(text, lowered), config_path=str(_RULES)):
         value = found.match.value
         if value in judged or not _is_secret(value, found.rule_id):
             continue
         judged.add(value)
-        yield from occurrences(text, value, kind=_kind(found.rule_id), rank=1)
+        kinds[value] = _kind(found.rule_id)
+    yield from occurrences(text, kinds, rank=1)
 
 
-def occurrences(text: str, value: str, *, kind: str, rank: int) -> Iterator[Finding]:
-    """Every place where the value stands."""
-    at = text.find(value)
-    while at >= 0:
-        yield Finding(kind=kind, start=at, end=at + len(value), rank=rank)
-        at = text.find(value, at + len(value))
+def occurrences(text: str, kinds: Mapping[str, str], *, rank: int) -> Iterator[Finding]:
+    """Every place where one of the values stands, which are no shorter than `SHORTEST`; `kinds`: by value."""
+    if len(kinds) <= _FEW:
+        for value, kind in kinds.items():
+            at = text.find(value)
+            while at >= 0:
+                yield Finding(kind=kind, start=at, end=at + len(value), rank=rank)
+                at = text.find(value, at + len(value))
+        return
+    # The text once, instead of once for each value.
+    beginning: defaultdict[str, list[str]] = defaultdict(list)
+    for value in kinds:
+        beginning[value[:SHORTEST]].append(value)
+    for at in range(len(text) - SHORTEST + 1):
+        for value in beginning.get(text[at : at + SHORTEST], ()):
+            if text.startswith(value, at):
+                yield Finding(kind=kinds[value], start=at, end=at + len(value), rank=rank)
 
 
 def _readable(text: str) -> str:
@@ -112,7 +136,7 @@ def _signals(text: str, lowered: str) -> str:
 
 
 def _is_secret(value: str, rule: str) -> bool:
-    if len(value) < _SHORTEST or is_placeholder(value):
+    if len(value) < SHORTEST or is_placeholder(value):
         return False
     if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
         return False

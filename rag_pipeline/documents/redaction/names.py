@@ -32,6 +32,8 @@ _PASS_WORDS: Final = frozenset(
         "pgpass",
         "adminpass",
         "rootpass",
+        "storepass",
+        "keypass",
     ]
 )
 _TOKEN = re.compile(

@@ -20,10 +20,19 @@ from rag_pipeline.documents.redaction.values import (
 
 _CALL = re.compile(r"[A-Za-z_][\w.:]*(?:\(|\[)")
 _DIGIT = re.compile(r"\d")
-_SYMBOL = re.compile(r"[^A-Za-z0-9_\s.\-/:,()\[\]]")
-_NO_PASSWORD = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|[A-Za-z_]+[:=,%!?]|%\w+|#[\w-]+|:[a-z_]+")
+_SYMBOL = re.compile(r"[!\"#$%&'*+;<=>?@\\^`{|}~]")
+"""Of ASCII: what other scripts write between words is none."""
+_VARIABLE = re.compile(
+    r"\$(?:[A-Za-z_]\w*(?:->\w+|\[[^\]]*\]|::?\w+|[./:-][\w./${}:-]*)*|[({].*|\$.*|[\d@*#?!])?", re.DOTALL
+)
+_SECRETS_OF_PEOPLE: Final = 12
+"""Characters of a secret that a person chose, for what machines choose elsewhere."""
+_NO_PASSWORD = re.compile(
+    r"[\w.+-]+@[\w-]+\.[\w.]+|[A-Za-z_]+[:=,%!?]|%\w+|#[\w-]+|:[a-z_]+"
+    r"|[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+|%env\(.*\)%|@\w[\w.]*\(.*\)"
+)
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5)[-:]")
-_ELSEWHERE: Final = ("http://", "https://", "$", "file:", "arn:", "~/", "vault:", "ssm:", "env:", "op://")
+_ELSEWHERE: Final = ("http://", "https://", "file:", "arn:", "~/", "vault:", "ssm:", "env:", "op://")
 _PUBLIC: Final = ("ssh-", "-----BEGIN CERT", "-----BEGIN PUB", "data:")
 
 
@@ -35,8 +44,10 @@ def is_secret(name: str, value: str) -> bool:
 
 def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, loose: bool) -> bool:
     """Whether the value is what its name promises; `loose`: it stands where words and code stand as well."""
-    value = value.strip()
+    value = value.strip().removeprefix("{noop}")
     if len(value) < 4 or is_placeholder(value) or is_words(value) or value.startswith(_ELSEWHERE):
+        return False
+    if value.startswith("$") and (not quoted or _VARIABLE.fullmatch(value)):
         return False
     if promised == "auth":
         return is_basic_auth(value)
@@ -73,4 +84,6 @@ def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
         return not (loose and is_weak(name))
     if is_hex(value):
         return len(value) >= 20 and not value.isdigit() and entropy(value) > 2.5
+    if quoted and name.lower().endswith("secret") and not is_weak(name) and len(value) >= _SECRETS_OF_PEOPLE:
+        return is_random(value) or bool(_SYMBOL.search(value) and _DIGIT.search(value) and not _CALL.match(value))
     return is_random(value) and entropy(value) > (3.0 if len(value) >= 16 else 2.7)

@@ -22,7 +22,7 @@ class _Prefixed(NamedTuple):
 _PREFIXED: Final = tuple(
     _Prefixed(kind, re.compile(mark), before, re.compile(rf"(?<![A-Za-z0-9_.$-])(?:{whole})(?![A-Za-z0-9_(])"))
     for kind, mark, before, whole in (
-        ("telegram-token", r":AA[A-Za-z0-9_-]{33}", 10, r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
+        ("telegram-token", r":AA[A-Za-z0-9_-]{33}", 13, r"(?:bot)?[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
         ("twilio-key", r"SK[0-9a-f]{32}", 0, r"SK[0-9a-f]{32}"),
         ("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16}", 0, r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
         ("mailgun-key", r"key-[0-9a-f]{32}", 0, r"key-[0-9a-f]{32}"),

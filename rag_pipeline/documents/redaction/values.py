@@ -21,8 +21,8 @@ _WORDS = (
 )
 _WEAK = re.compile(rf"(?:(?:{_WORDS})s?[ _.\-/:]*){{1,12}}[\d!@#$*._\- ]{{0,6}}", re.IGNORECASE)
 _TEMPLATE = re.compile(
-    r"^[<\[({].*[>\])}]$|\$\{|\{\{|\}\}|\$\(|<[A-Za-z_/][^<>]{0,80}>|%\([\w.]+\)|^%[\w]+%$|^%[sdr]$|^@\w+@$|^\$\w+$|^__\w+__$"
-    r"|^\{[\w.!:]*\}|\{[a-z_][\w.]*\}|^\.{2,}|…|^&[a-z]\w*|^#\{"
+    r"^[<\[({].*[>\])}]$|\$\{[^}]*\}|\$\{[\w.]*$|\{\{|\}\}|\$\([^)]*\)|\$\([\w./]*$|<[A-Za-z_/][^<>]{0,80}>|%\([\w.]+\)|^%[\w]+%$|^%[sdr]$|^@\w+@$|^\$\w+$|^__\w+__$"
+    r"|^\{[\w.!:]*\}$|\{(?!noop\}|bcrypt\})[a-z_][\w.]*\}|^\.{2,}|…|^&[a-z]\w*|^#\{"
 )
 _REPEATED = re.compile(
     r"(?i)x{4,}|\*{3,}|\.{3,}|_{4,}|-{4,}|0{8,}|(?:1234567|2345678|3456789|abcdefg|bcdefgh|ghijkl|lmnopq|rstuvw|uvwxyz|qwerty)"
@@ -51,6 +51,9 @@ _PATH = re.compile(
 _CAMEL_CASE = re.compile(r"[A-Za-z_.]*[a-z][A-Za-z0-9_.]*")
 _SYMBOLS = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_WORDS = 64
+_ODD = frozenset("!@#$%^&*()=+")
+_MANY, _FEWEST_ODD = 20, 5
+_DRAWN = re.compile(r"(?=[^\d]*\d)[A-Za-z0-9!@#$%^&*()_=+-]+")
 
 
 def is_placeholder(value: str) -> bool:
@@ -101,7 +104,9 @@ def is_random(value: str) -> bool:
     """Whether it looks chosen by a machine: letters, digits and cases mixed as no word or name mixes them."""
     if _is_camel_case(value):
         return False
-    runs = _SYMBOLS.split(value[:4096])
+    if len(value) >= _MANY and len(set(value[:256]) & _ODD) >= _FEWEST_ODD and _DRAWN.fullmatch(value[:256]):
+        return True  # as Django draws them
+    runs = _SYMBOLS.split(value[:256])
     joined = "".join(runs)
     if len(runs) > 1 and len(joined) >= 10 and any(c.isdigit() for c in joined) and _mixed(joined) >= 0.36:
         return True
@@ -125,6 +130,8 @@ def _is_camel_case(value: str) -> bool:
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", value)
     numbers = re.findall(r"\d+", value)
     letters = sum(map(len, words))
+    if not numbers and "." not in value and len(words) >= 3 and letters >= 3.2 * len(words):
+        return not _unpronounceable(value)
     wordy = letters >= 4.5 * len(words) or (letters >= 3.6 * len(words) and not _unpronounceable(value))
     return len(words) >= 2 and len(numbers) <= 2 and wordy
 

@@ -203,5 +203,17 @@ def test_hostile_lines_take_no_time(line: str) -> None:
     assert time.process_time() - began < 5
 
 
+def test_many_secrets_are_found_again_in_one_pass() -> None:
+    rng = random.Random(SEED)
+    tokens = [NAMED["cohere"][1](rng) for _ in range(3000)]
+    text = "".join(f'{{"id": {number}, "api_token": "{token}"}},\n' for number, token in enumerate(tokens))
+    text += "again: " + " ".join(tokens[::100])
+    redact("x")
+    began = time.process_time()
+    done = redact(text)
+    assert time.process_time() - began < 5
+    assert not any(token in done.text for token in tokens)
+
+
 def test_the_detector_has_a_version() -> None:
     assert engine_version()[0].isdigit()
