@@ -13,6 +13,7 @@ from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occur
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
 from rag_pipeline.documents.redaction.spans import MARKER, Finding, Redacted, apply, composed, merged
+from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
 REDACTION_VERSION = "2"
@@ -56,6 +57,8 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
     yield from find_in_headers(text, lowered)
     yield from find_in_commands(text, lowered)
     yield from find_assignments(text, lowered, code=code)
+    if not code:
+        yield from find_in_tables(text)
     if emails:
         yield from find_emails(text)
     if "%" in text:

@@ -194,6 +194,8 @@ def test_redaction_is_idempotent_and_keeps_lines_and_places(pieces: list[str]) -
         "http://a:" * 550_000,
         "%2F" * 1_600_000,
         "eyJ" * 1_600_000,
+        "\n" + " " * 2_500_000 + "|-|",
+        "|password|\n|-|\n" * 300_000,
     ],
 )
 def test_hostile_lines_take_no_time(line: str) -> None:

@@ -68,6 +68,23 @@ def test_a_password_may_hold_what_ends_it_in_an_address(code: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "head", ["| User | Password |\n|---|---|", "User | DB password\n:-- | --:", "|a|**Token**|\n|-|-|  "]
+)
+def test_the_head_of_a_column_says_what_is_in_it(head: str) -> None:
+    value = KEY if "Token" in head else WORD
+    rows = f"| bob | {value} |\n| ada | `{value}` |\n| eve | changeme |\n| max | see the vault |"
+    done = redact(f"Accounts:\n\n{head}\n{rows}\n\nand on")
+    assert value not in done.text
+    assert len(done.spans) == 2
+    assert redact(done.text).spans == ()
+
+
+def test_a_table_about_passwords_stays() -> None:
+    rows = "| length | 12 | none |\n| kind | letters | `API_TOKEN` |"
+    assert redact(f"| Setting | Password rule | Token |\n|---|---|---|\n{rows}\n").spans == ()
+
+
 @pytest.mark.parametrize("code", [False, True])
 @pytest.mark.parametrize(
     "line",
