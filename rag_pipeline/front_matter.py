@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 from rag_pipeline.model import Json
 
 _MAX_CHARS = 50_000  # more is not front matter but a document between two rules
+_MAX_BITS = 1000  # Python writes no number of thousands of digits
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
@@ -60,6 +61,8 @@ def _json(value: object, clean: Callable[[str], str]) -> Json:
     """The value with everything that JSON cannot hold as text."""
     if isinstance(value, str):
         return clean(value)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return hex(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
+from unicodedata import normalize
 
 from rag_pipeline.documents.asciidoc import extract_asciidoc
 from rag_pipeline.documents.code_text import extract_code
@@ -24,7 +25,7 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
 from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "4"
+CLEANING_VERSION: str = "5"
 """Raised whenever the same item would give another text, title, metadata or lines; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
@@ -102,7 +103,7 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         as_of=item.as_of,
         scope=item.scope,
         deleted=item.deleted,
-        text=extract.text,
+        text=extract.text if extract.sections else _composed(extract.text),
         markup=extract.markup,
         title=_title(item, extract),
         path=item.path,
@@ -114,6 +115,11 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         sections=extract.sections,
         metadata=metadata,
     )
+
+
+def _composed(text: str) -> str:
+    """In NFC: where markup is gone, an accent may have come to stand behind its letter. No line moves."""
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def _title(item: SourceItem, extract: Extract) -> str:

@@ -9,6 +9,7 @@ from rag_pipeline.documents.edits import edited
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.licence import licence_edits
 from rag_pipeline.generated_marks import GENERATED, GENERATED_WORD, MARK_CHARS
+from rag_pipeline.model import Json
 
 _TOOLS = re.compile(
     r"^[ \t]*(?:#|//|/?\*|--|;|<!--|\"\"\"|'''|%|/\*)[^\n]{0,60}?\b(?:auto[- ]?|automatically )?"
@@ -26,14 +27,15 @@ _SMALL_CHARS: Final = 5000  # so little is worth keeping, however it is laid out
 def extract_code(text: str, *, path: str | None, judged: bool = False) -> Extract:
     """The code, titled by its path; with empty text and `metadata["skipped"]` where a tool wrote it.
 
-    `skipped` is `generated` (it says so in its first lines) or `minified` (no person writes such lines). `judged`: the
-    source looked for the common marks itself, so where there is one, somebody has said that it means nothing
-    (`linguist-generated=false` in `.gitattributes`).
+    `skipped` is `generated` (it says so in its first lines), `minified` (no person writes such lines) or `licence only`
+    (nothing is left). `judged`: the source looked for the common marks itself, so where there is one, somebody has said
+    that it means nothing (`linguist-generated=false` in `.gitattributes`).
     """
     if reason := _skipped(text, judged=judged):
         return Extract(text="", markup="code", title=path, metadata={"skipped": reason})
     cleaned, source_lines = edited(text, licence_edits(text))
-    return Extract(text=cleaned, markup="code", title=path, source_lines=source_lines)
+    metadata: dict[str, Json] = {"skipped": "licence only"} if text.strip() and not cleaned.strip() else {}
+    return Extract(text=cleaned, markup="code", title=path, source_lines=source_lines, metadata=metadata)
 
 
 def _skipped(text: str, *, judged: bool) -> str | None:

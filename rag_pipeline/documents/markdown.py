@@ -57,7 +57,9 @@ def extract_markdown(text: str) -> Extract:
         markup="markdown",
         title=(title if isinstance(title, str) and title.strip() else None) or markdown_title(cleaned),
         source_lines=source_lines,
-        metadata={"front_matter": front.values} if front else {},
+        metadata={"front_matter": front.values} | ({} if body.strip() else {"skipped": "front matter only"})
+        if front
+        else {},
     )
 
 

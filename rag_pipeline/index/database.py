@@ -32,7 +32,7 @@ def connect(url: str) -> Connection:
             connect_timeout=10,
             application_name="rag-pipeline",
             # The address may have options of its own (some hosted servers need them).
-            options=f"{_parts(url).get('options') or ''} -c search_path=rag,public".strip(),
+            options=f"{_parts(url).get('options') or ''} -c search_path=rag,public -c timezone=UTC".strip(),
         )
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(

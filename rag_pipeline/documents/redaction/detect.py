@@ -19,7 +19,7 @@ from rag_pipeline.documents.redaction.values import is_random
 REDACTION_VERSION = "2"
 """Raised whenever the same text could be redacted in another way."""
 
-_MOST_ROUNDS = 50  # one or two are the rule; each takes away some text that no marker holds
+_MOST_ROUNDS = 1000  # one or two are the rule; each takes away some text that no marker holds
 _ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
 _WORD_END = re.compile(r"[\s\"'<>`]")
 _LONGEST_WORD = 1000

@@ -92,7 +92,8 @@ def received_item(value: Mapping[str, Json], intake: Intake) -> SourceItem:
     """
     received_at = moment_of(value.get("received_at"), "received_at", received_at=intake.received_at, now=intake.now)
     repository = _folder(value, "repository") or intake.repository
-    intake = dataclasses.replace(intake, received_at=received_at, repository=repository)
+    # The receiver's clock may be ahead: that decides what is newest, but nothing was seen before it came here.
+    intake = dataclasses.replace(intake, received_at=min(received_at, intake.now), repository=repository)
     return dataclasses.replace(record_item(value.get("document"), intake), as_of=received_at)
 
 

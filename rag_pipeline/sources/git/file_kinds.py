@@ -55,6 +55,7 @@ _VENDORED = re.compile(
     re.IGNORECASE,
 )
 _MINIFIED_NAME = re.compile(r"[.-]min\.(js|css|html|json)$", re.IGNORECASE)
+_PAYLOAD = re.compile(rb"data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{64,}")
 _LFS = b"version https://git-lfs.github.com/spec/"
 _TEXT_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
@@ -118,6 +119,13 @@ def skip_by_content(content: bytes, *, kind: FileKind, generated: bool | None, l
     if generated is None and GENERATED_BYTES.search(content[:MARK_CHARS]):
         return "generated"
     # A notebook's lines are JSON's: written on one line, or with pictures in them, it is still a notebook.
-    if kind.language != "notebook" and len(content) / (content.count(b"\n") + 1) > limits.max_line_chars:
+    if kind.language != "notebook" and _mean_line(content) > limits.max_line_chars:
+        # A page may hold pictures written out, which cleaning takes away.
+        if kind.source_type == "docs" and _mean_line(_PAYLOAD.sub(b"", content)) <= limits.max_line_chars:
+            return None
         return "minified"
     return None
+
+
+def _mean_line(content: bytes) -> float:
+    return len(content) / (content.count(b"\n") + 1)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rag_pipeline.errors import ItemError
 from rag_pipeline.model import SourceItem, age_of
 from rag_pipeline.sources.drops.inbox import Inbox
+from rag_pipeline.sources.drops.knowledge import Intake, received_item
 from rag_pipeline.sources.drops.parse import parse_drop
 from rag_pipeline.sources.drops.received import ReceivedDocuments
 from rag_pipeline_tests.sources.drops.places import Place
@@ -228,3 +229,12 @@ def test_a_drop_says_of_itself_when_it_was_received(local: Place) -> None:
         "received_at": NOW.isoformat(), "repository": "inbox",
         "document": {"id": "runbook", "tenant": "acme", "source_type": "knowledge", "content": "a"},
     }  # fmt: skip
+
+
+def test_a_receiver_whose_clock_is_ahead_decides_the_order_and_no_day() -> None:
+    intake = Intake(file_name="a.json", received_at=NOW, now=NOW, tenant="acme", repository="inbox")
+    said = {"id": "runbook", "content": "a"}
+    ahead = [NOW + timedelta(seconds=seconds) for seconds in (1, 2)]
+    first, second = (received_item({"received_at": at.isoformat(), "document": said}, intake) for at in ahead)
+    assert first.observed_at == second.observed_at == NOW
+    assert age_of(first) < age_of(second)

@@ -82,3 +82,9 @@ def test_many_attribute_files_need_no_more_processes(repository: GitRepository, 
     repository.commit("2024-01-02", {**files, "1/a.py": "x", "1/b.py": "x"})
     assert reasons(source) == {"1/a.py": "generated", "1/b.py": "live"}
     assert len(calls) <= 4
+
+
+def test_folders_may_be_called_as_magic_words_of_git(repository: GitRepository, source: Source) -> None:
+    paths = [":(x)/a.md", ":!x/a.md", ":^x/a.md", "plain/a.md"]
+    repository.commit("2024-01-02", dict.fromkeys(paths, "x"))
+    assert reasons(source) == dict.fromkeys(paths, "live")
