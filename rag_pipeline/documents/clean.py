@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
-from unicodedata import normalize
 
 from rag_pipeline.documents.asciidoc import extract_asciidoc
 from rag_pipeline.documents.code_text import extract_code
@@ -103,7 +102,8 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         as_of=item.as_of,
         scope=item.scope,
         deleted=item.deleted,
-        text=extract.text if extract.sections else _composed(extract.text),
+        # Where markup is gone, an accent may have come to stand behind its letter. Sections know their places.
+        text=extract.text if extract.sections else plain_text(extract.text),
         markup=extract.markup,
         title=_title(item, extract),
         path=item.path,
@@ -115,11 +115,6 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         sections=extract.sections,
         metadata=metadata,
     )
-
-
-def _composed(text: str) -> str:
-    """In NFC: where markup is gone, an accent may have come to stand behind its letter. No line moves."""
-    return text if text.isascii() else normalize("NFC", text)
 
 
 def _title(item: SourceItem, extract: Extract) -> str:

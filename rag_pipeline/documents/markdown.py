@@ -20,6 +20,7 @@ from rag_pipeline.documents.markdown_layout import Layout
 from rag_pipeline.documents.markdown_links import DEFINITION, LINK, MAX_LINK_CHARS, SIMPLE_LINK, Links
 from rag_pipeline.documents.titles import markdown_title
 from rag_pipeline.front_matter import read_front_matter
+from rag_pipeline.model import Json
 
 _PAYLOAD = re.compile(
     r"(?:(?<=\]\()|(?<=\]: )|(?<=\]: <)|(?<=src=[\"']))data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{64,}"
@@ -52,14 +53,15 @@ def extract_markdown(text: str) -> Extract:
     body = text[front.end_char :] if front else text
     cleaned, source_lines = clean_markdown(body, first_line=front.lines + 1 if front else 1)
     title = front.values.get("title") if front else None
+    metadata: dict[str, Json] = {"front_matter": front.values} if front else {}
+    if front and not body.strip():
+        metadata["skipped"] = "front matter only"
     return Extract(
         text=cleaned,
         markup="markdown",
         title=(title if isinstance(title, str) and title.strip() else None) or markdown_title(cleaned),
         source_lines=source_lines,
-        metadata={"front_matter": front.values} | ({} if body.strip() else {"skipped": "front matter only"})
-        if front
-        else {},
+        metadata=metadata,
     )
 
 

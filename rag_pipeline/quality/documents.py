@@ -43,7 +43,7 @@ _COLUMNS: Final = (
 _LATER_COLUMNS: Final = ("as_of", "scope", "sections")
 _MARKUPS: Final = {"markdown", "rst", "asciidoc", "text", "code"}
 _LANGUAGE: Final = re.compile(r"[a-z0-9][a-z0-9+#._ -]{0,39}", re.IGNORECASE)
-_LEFT_OUT: Final = '"skipped"'  # metadata of code that a tool wrote, whose text is left out on purpose
+_LEFT_OUT: Final = '"skipped"'  # metadata of what has no text on purpose, as code that a tool wrote
 _REPLACEMENT: Final = "\ufffd"
 _AGAIN: Final = "delete the file and materialize these days again; if it comes back, report it with the rows below"
 

@@ -97,6 +97,10 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
         if (found := _BASIC.match(text, at)) and is_basic_auth(found.group(1)):
             yield Finding(kind="basic-auth", start=found.start(1), end=found.end(1), rank=2)
         at = lowered.find("basic", at + 5)
+
+
+def find_in_calls(text: str, lowered: str) -> Iterator[Finding]:
+    """Passwords that are given beside their user to what authenticates: `auth=("user", "…")`."""
     for call in _BASIC_CALLS:
         at = lowered.find(call)
         while at >= 0:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
-from rag_pipeline.documents.redaction.spans import Finding
+from rag_pipeline.documents.redaction.spans import MARKER_START, Finding
 from rag_pipeline.documents.redaction.values import is_random
 
 # Few and long words: looking for each costs more than what is found.
@@ -80,7 +80,6 @@ _NAME_LIKE = re.compile(r"[A-Za-z_][\w.-]*")
 _ASSIGNED_BEFORE = re.compile(r"[\"'][^\"'\n]{0,100}=[^\"'=\n]{0,40}\Z")
 _NEGATED = re.compile(r"!+[A-Za-z_][\w.]*")
 """Of code, or a tag of YAML."""
-_MARKER: Final = "[REDACTED:"
 _ENTRY_BEFORE = re.compile(r",[ \t]*\n[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
 _PROSE: Final = frozenset({"is", "was", "set to", "to", "equals", "|", ""})
 
@@ -118,7 +117,7 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
     if separated is None:
         return None
     name_start = _name_start(text, start)
-    if text.startswith(_MARKER, max(0, name_start - len(_MARKER))):
+    if text.startswith(MARKER_START, max(0, name_start - len(MARKER_START))):
         return None  # the name of a kind, and what follows it is the next entry of a list
     if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
         # Deep inside one word, where looking at what follows each name would take the square of its length.

@@ -7,12 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from urllib.parse import unquote
 
-from rag_pipeline.documents.redaction.addresses import find_emails, find_in_commands, find_in_headers, find_in_urls
+from rag_pipeline.documents.redaction.addresses import (
+    find_emails,
+    find_in_calls,
+    find_in_commands,
+    find_in_headers,
+    find_in_urls,
+)
 from rag_pipeline.documents.redaction.assignments import find_assignments
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
-from rag_pipeline.documents.redaction.spans import MARKER, Finding, Redacted, apply, composed, merged
+from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, Redacted, apply, composed, merged
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
@@ -55,6 +61,7 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
     yield from find_prefixed(text)
     yield from find_in_urls(text)
     yield from find_in_headers(text, lowered)
+    yield from find_in_calls(text, lowered)
     yield from find_in_commands(text, lowered)
     yield from find_assignments(text, lowered, code=code)
     if not code:
@@ -67,7 +74,7 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
 
 def _wanted(text: str, findings: Iterable[Finding], allowed: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
     """Without what is allowed, and without what holds a marker: that was redacted already."""
-    has_markers = "[REDACTED:" in text
+    has_markers = MARKER_START in text
     for found in findings:
         value = text[found.start : found.end]
         touches = has_markers and _touches_marker(text, found)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from betterleaks import scan_string
 
-from rag_pipeline.documents.redaction.spans import MARKER, Finding
+from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding
 from rag_pipeline.documents.redaction.values import is_placeholder, is_random
 
 _RULES = Path(__file__).with_name("rules.toml")
@@ -125,7 +125,7 @@ def _readable(text: str) -> str:
         text = _SURROGATES.sub("?", text)
     if "leaks:allow" in text or "LEAKS:ALLOW" in text:
         text = _ALLOW_MARKS.sub(r"\1-\3", text)
-    return MARKER.sub(lambda m: "*" * len(m.group()), text) if "[REDACTED:" in text else text
+    return MARKER.sub(lambda m: "*" * len(m.group()), text) if MARKER_START in text else text
 
 
 def _signals(text: str, lowered: str) -> str:

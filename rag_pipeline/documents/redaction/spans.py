@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+MARKER_START: Final = "[REDACTED:"
+MARKER = re.compile(re.escape(MARKER_START) + r"[a-z0-9-]+\]")
 """What a redacted value became: never a secret itself."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_pipeline.documents.redaction.names import sensitivity
+from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import Finding
 
@@ -34,21 +34,20 @@ def find_in_tables(text: str) -> Iterator[Finding]:
             at = done = end + 1
 
 
-def _columns(head: str) -> dict[int, str]:
-    """Numbers and names of the columns that hold secrets."""
+def _columns(head: str) -> dict[int, tuple[str, Sensitivity]]:
+    """Of the columns that hold secrets, the numbers, and the names with what they promise."""
     names = [cell.strip(" \t*_`") for cell in head.strip().strip("|").split("|")]
-    return {number: name for number, name in enumerate(names) if sensitivity(name) in ("password", "token")}
+    promised = {number: (name, sensitivity(name)) for number, name in enumerate(names)}
+    return {number: (name, kind) for number, (name, kind) in promised.items() if kind in ("password", "token")}
 
 
-def _in_row(text: str, start: int, end: int, columns: dict[int, str]) -> Iterator[Finding]:
-    margin = text[start:end]
-    start += len(margin) - len(margin.lstrip(" \t"))
+def _in_row(text: str, start: int, end: int, columns: dict[int, tuple[str, Sensitivity]]) -> Iterator[Finding]:
+    row = text[start:end]
+    start += len(row) - len(row.lstrip(" \t"))
     start += text.startswith("|", start)
     for number, cell in enumerate(text[start:end].split("|")):
-        promised = sensitivity(columns[number]) if number in columns else None
-        if promised and len(cell) <= _MAX_CELL_CHARS and (found := _WORDS.match(cell)):
-            value = found.group(1)
-            if " " not in value and is_plausible(columns[number], promised, value, quoted=True, loose=False):
-                kind = "password" if promised == "password" else "token"
+        if number in columns and len(cell) <= _MAX_CELL_CHARS and (found := _WORDS.match(cell)):
+            (name, kind), value = columns[number], found.group(1)
+            if " " not in value and is_plausible(name, kind, value, quoted=True, loose=False):
                 yield Finding(kind=kind, start=start + found.start(1), end=start + found.end(1), rank=6)
         start += len(cell) + 1

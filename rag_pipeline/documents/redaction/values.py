@@ -51,6 +51,7 @@ _PATH = re.compile(
 _CAMEL_CASE = re.compile(r"[A-Za-z_.]*[a-z][A-Za-z0-9_.]*")
 _SYMBOLS = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_WORDS = 64
+_JUDGED = 256  # characters of a value, as its beginning tells
 _ODD = frozenset("!@#$%^&*()=+")
 _MANY, _FEWEST_ODD = 20, 5
 _DRAWN = re.compile(r"(?=[^\d]*\d)[A-Za-z0-9!@#$%^&*()_=+-]+")
@@ -102,11 +103,12 @@ def entropy(value: str) -> float:
 
 def is_random(value: str) -> bool:
     """Whether it looks chosen by a machine: letters, digits and cases mixed as no word or name mixes them."""
+    value = value[:_JUDGED]
     if _is_camel_case(value):
         return False
-    if len(value) >= _MANY and len(set(value[:256]) & _ODD) >= _FEWEST_ODD and _DRAWN.fullmatch(value[:256]):
+    if len(value) >= _MANY and len(_ODD.intersection(value)) >= _FEWEST_ODD and _DRAWN.fullmatch(value):
         return True  # as Django draws them
-    runs = _SYMBOLS.split(value[:256])
+    runs = _SYMBOLS.split(value)
     joined = "".join(runs)
     if len(runs) > 1 and len(joined) >= 10 and any(c.isdigit() for c in joined) and _mixed(joined) >= 0.36:
         return True

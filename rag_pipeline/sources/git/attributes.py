@@ -71,9 +71,7 @@ class AttributesAt:
         asked = sorted(names)
         for start in range(0, len(asked), _ASKED):
             some = asked[start : start + _ASKED]
-            # A folder's name may begin as git's magic words for paths do.
-            literally = git_environment() | {"GIT_LITERAL_PATHSPECS": "1"}
-            found = _entries(self._mirror.run("ls-tree", "-z", self._commit, "--", *some, env=literally))
+            found = _entries(self._mirror.run("ls-tree", "-z", self._commit, "--", *some))
             files = {path: entry for path, entry in found if entry.mode in _REGULAR}
             self._files |= files
             self._matter = self._matter or _name_linguist(files.values(), self._blobs)

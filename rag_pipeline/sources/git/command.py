@@ -34,6 +34,8 @@ def git_environment(*, now: datetime | None = None) -> dict[str, str]:
     """Git's environment: no prompts, plain English, and nothing of a repository we happen to stand in."""
     env = {name: value for name, value in os.environ.items() if not _FOREIGN.match(name)}
     env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1"}
+    # A folder's name may begin as git's magic words for paths do.
+    env["GIT_LITERAL_PATHSPECS"] = "1"
     env |= {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
     # Reflog entries need an identity; a fresh machine has none configured.
     env |= {f"GIT_{who}_{what}": value for who in ("COMMITTER", "AUTHOR") for what, value in _IDENTITY.items()}
