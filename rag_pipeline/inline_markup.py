@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+PAYLOAD = r"data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{64,}"
+"""A picture written out in an address, of some size; a pattern, for texts and for bytes."""
 LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 """An image or a link; group 1: its text."""
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")

@@ -20,11 +20,10 @@ from rag_pipeline.documents.markdown_layout import Layout
 from rag_pipeline.documents.markdown_links import DEFINITION, LINK, MAX_LINK_CHARS, SIMPLE_LINK, Links
 from rag_pipeline.documents.titles import markdown_title
 from rag_pipeline.front_matter import read_front_matter
+from rag_pipeline.inline_markup import PAYLOAD
 from rag_pipeline.model import Json
 
-_PAYLOAD = re.compile(
-    r"(?:(?<=\]\()|(?<=\]: )|(?<=\]: <)|(?<=src=[\"']))data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{64,}"
-)
+_PAYLOAD = re.compile(r"(?:(?<=\]\()|(?<=\]: )|(?<=\]: <)|(?<=src=[\"']))" + PAYLOAD)
 """A picture written out: its letters are no words, and too many for the patterns below."""
 _SKIPPED = r"(?<!`)`[^`\n]++`(?!`)|\\[^\n]|<(?![A-Za-z/!])|\[(?=[ xX^])"
 _MARKS = re.compile(rf"(?:[^`<\[\\]++|{_SKIPPED})*+")

@@ -16,6 +16,7 @@ from rag_pipeline.documents.redaction.assignments import find_assignments
 from rag_pipeline.documents.redaction.document import bare_words_are_names
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
+from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.stage import STAGE
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.schemas import DOCUMENTS
@@ -225,6 +226,7 @@ def _looks_secret(text: str, *, code: bool) -> bool:
         find_prefixed(text),
         find_in_urls(text),
         find_assignments(text, text.lower(), code=code),
+        iter(()) if code else find_in_tables(text),
     )
     return any(True for found in quick for _ in found)
 

@@ -7,7 +7,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from rag_pipeline.documents.redaction.spans import Finding
+from rag_pipeline.documents.redaction.spans import Finding, places
 from rag_pipeline.documents.redaction.values import is_hex, is_placeholder, is_random, is_reference, is_words
 
 _USERINFO = re.compile(
@@ -45,8 +45,7 @@ _DIGITS = re.compile(r"\d")
 
 def find_in_urls(text: str) -> Iterator[Finding]:
     """Passwords and tokens before a URL's host, also in a URL that is itself percent-encoded."""
-    at = text.find("://")
-    while at >= 0:
+    for at in places(text, "://"):
         near = text.find("@", at + 3, at + 800)
         if near < 0:
             pass
@@ -57,7 +56,6 @@ def find_in_urls(text: str) -> Iterator[Finding]:
                 yield Finding(kind="token-in-url", start=found.start(1), end=found.end(1), rank=2)
         elif (found := _TOKEN_USER.match(text, at)) and _is_token(found.group(1)):
             yield Finding(kind="token-in-url", start=found.start(1), end=found.end(1), rank=2)
-        at = text.find("://", at + 3)
     if "%40" in text:
         for found in _ENCODED.finditer(text):
             if is_url_password(found.group(1), found.group(2)):
@@ -84,29 +82,23 @@ def _is_token(user: str) -> bool:
 def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
     """Values of `Authorization` headers, whatever they are quoted with."""
     for word, pattern in (("bearer", _BEARER), ("authorization", _SCHEME)):
-        at = lowered.find(word)
-        while at >= 0:
+        for at in places(lowered, word):
             found = pattern.match(text, at)
             # What follows `Basic` is judged below.
             if found and " basic " not in lowered[at : found.start(1)] and _is_credential(found.group(1).rstrip(".:,")):
                 end = found.end(1) - len(found.group(1)) + len(found.group(1).rstrip(".:,"))
                 yield Finding(kind="authorization-header", start=found.start(1), end=end, rank=3)
-            at = lowered.find(word, at + len(word))
-    at = lowered.find("basic")
-    while at >= 0:
+    for at in places(lowered, "basic"):
         if (found := _BASIC.match(text, at)) and is_basic_auth(found.group(1)):
             yield Finding(kind="basic-auth", start=found.start(1), end=found.end(1), rank=2)
-        at = lowered.find("basic", at + 5)
 
 
 def find_in_calls(text: str, lowered: str) -> Iterator[Finding]:
     """Passwords that are given beside their user to what authenticates: `auth=("user", "…")`."""
     for call in _BASIC_CALLS:
-        at = lowered.find(call)
-        while at >= 0:
+        for at in places(lowered, call):
             if (found := _TWO_ARGUMENTS.match(text, at + len(call))) and is_url_password(*found.groups()):
                 yield Finding(kind="password", start=found.start(2), end=found.end(2), rank=2)
-            at = lowered.find(call, at + len(call))
 
 
 def _is_credential(value: str) -> bool:

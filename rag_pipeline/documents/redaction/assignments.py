@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
-from rag_pipeline.documents.redaction.spans import MARKER_START, Finding
+from rag_pipeline.documents.redaction.spans import MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_random
 
 # Few and long words: looking for each costs more than what is found.
@@ -94,16 +94,12 @@ def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding
     """Values whose name says that they are secret and that look it; `lowered` is the text in small letters."""
     for word in _WORDS:
         length = len(word.rstrip("="))
-        at = lowered.find(word)
-        while at >= 0:
+        for at in places(lowered, word):
             if found := _judged(text, at + (word[0] == " "), at + length, code=code):
                 yield found
-            at = lowered.find(word, at + length)
-    at = lowered.find("key")
-    while at >= 0:
+    for at in places(lowered, "key"):
         if _is_key(text, lowered, at) and (found := _judged(text, at, at + 3, code=code)):
             yield found
-        at = lowered.find("key", at + 3)
 
 
 def _is_key(text: str, lowered: str, at: int) -> bool:

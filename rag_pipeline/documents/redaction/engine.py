@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from betterleaks import scan_string
 
-from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding
+from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_placeholder, is_random
 
 _RULES = Path(__file__).with_name("rules.toml")
@@ -102,10 +102,8 @@ def occurrences(text: str, kinds: Mapping[str, str], *, rank: int) -> Iterator[F
     """Every place where one of the values stands, which are no shorter than `SHORTEST`; `kinds`: by value."""
     if len(kinds) <= _FEW:
         for value, kind in kinds.items():
-            at = text.find(value)
-            while at >= 0:
+            for at in places(text, value):
                 yield Finding(kind=kind, start=at, end=at + len(value), rank=rank)
-                at = text.find(value, at + len(value))
         return
     # The text once, instead of once for each value.
     beginning: defaultdict[str, list[str]] = defaultdict(list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,6 +52,14 @@ class Finding:
     end: int
     rank: int = 1
     """Where findings overlap, the lowest rank names the kind."""
+
+
+def places(text: str, word: str) -> Iterator[int]:
+    """Where the word stands, each place behind the one before."""
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
 
 
 def apply(text: str, findings: Iterable[Finding]) -> Redacted:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from rag_pipeline.generated_marks import GENERATED_BYTES, MARK_CHARS
+from rag_pipeline.inline_markup import PAYLOAD
 from rag_pipeline.settings import GitLimits
 
 FILE_KINDS_VERSION = "2"
@@ -55,7 +56,7 @@ _VENDORED = re.compile(
     re.IGNORECASE,
 )
 _MINIFIED_NAME = re.compile(r"[.-]min\.(js|css|html|json)$", re.IGNORECASE)
-_PAYLOAD = re.compile(rb"data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{64,}")
+_PAYLOAD = re.compile(PAYLOAD.encode())
 _LFS = b"version https://git-lfs.github.com/spec/"
 _TEXT_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
