@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 from uuid import UUID, SafeUUID
 
+_UNKNOWN = SafeUUID.unknown  # to look it up takes as long as to set it
 _SEPARATOR = "\x1f"  # ASCII unit separator: cannot occur in a path, a repository or a tenant name
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
@@ -34,7 +35,7 @@ def stable_id(*parts: str) -> UUID:
     # What UUID(bytes=…) does once it has checked its arguments, which takes longer than everything else here.
     made = object.__new__(UUID)
     object.__setattr__(made, "int", int.from_bytes(stable_digest(*parts), "big"))
-    object.__setattr__(made, "is_safe", SafeUUID.unknown)
+    object.__setattr__(made, "is_safe", _UNKNOWN)
     return made
 
 

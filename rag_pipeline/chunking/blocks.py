@@ -6,6 +6,7 @@ A block is never cut while it fits a chunk. Between two blocks lies a gap; its l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 BlockKind = Literal["heading", "prose", "verbatim"]
@@ -44,6 +45,10 @@ class Block(NamedTuple):
     """Headings or symbols that it stands under, outermost first; a heading stands under itself."""
     opens_section: bool = False
     """It begins a section or a definition, or ends one: chunks do not grow over such a gap without need."""
+
+
+_new_block = partial(tuple.__new__, Block)
+"""As `Block._make`, without a call of Python for each of them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,13 +105,10 @@ class Outline:
 
     def blocks(self, *, length: int) -> list[Block]:
         """All blocks; the first begins at 0, the last ends at `length`."""
-        starts = [0, *(block[0] for block in self._blocks[1:])]
-        return [
-            Block(start, end, level, kind, path, opens_section)
-            for start, end, (_, level, kind, path, opens_section) in zip(
-                starts, [*starts[1:], length], self._blocks, strict=False
-            )
-        ]
+        if not self._blocks:
+            return []
+        starts, *others = zip(*self._blocks, strict=True)
+        return list(map(_new_block, zip((0, *starts[1:]), (*starts[1:], length), *others, strict=True)))
 
 
 def indentation(line: str, stripped: str) -> int:

@@ -8,10 +8,9 @@ again over the weakest gaps first. Both decisions look no further than the neigh
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 from zlib import crc32
@@ -33,14 +32,12 @@ _SPACED = bytes(code if code >= 128 or chr(code).isalnum() else ord(" ") for cod
 """What parts words, as spaces: `get_template_attribute` is three words, of which an edit changes one."""
 _CODE_CHARS = 400
 _CODE_MARKS = 48
-_PROSE_CHARS = 800
+_PROSE_CHARS = (200, 800)
+"""So far is looked for them; most are near."""
 _PROSE_MARKS = 14
 """Enough to look past a heading to what makes its section unlike the next one."""
 _WORDY = bytes(code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_")
 _WORDY_OR_SPACE = _WORDY + b" \t"
-_REPEATED = re.compile(rb"(.)(?=\1)", re.DOTALL)
-_FIRST_BYTES = 64
-"""Hold as many different marks as are looked at, nearly always."""
 
 
 def gap_priorities(text: str, atoms: Sequence[Atom], *, is_code: bool) -> list[int]:
@@ -51,12 +48,38 @@ def gap_priorities(text: str, atoms: Sequence[Atom], *, is_code: bool) -> list[i
     paragraphs and sentences, the hash is of one word, the longest of the first ones, so that an edit of another word
     moves no cut; where two are equal, of all of them.
     """
-    built = [(atom.level << 32) | _build(text, atom, is_code=is_code) for atom in atoms]
-    alike = Counter(built)
-    return [
-        (first << 64) | (_worded(text, atom.start) if alike[first] > 1 else 0)
-        for first, atom in zip(built, atoms, strict=True)
-    ]
+    return _Gaps(text=text, is_code=is_code).priorities(atoms)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gaps:
+    """The gaps of a text; what follows one is read once, however often it is compared."""
+
+    text: str
+    is_code: bool
+    built: dict[int, int] = field(default_factory=dict)
+    worded: dict[int, int] = field(default_factory=dict)
+
+    def priorities(self, atoms: Sequence[Atom]) -> list[int]:
+        """As `gap_priorities`."""
+        text, known = self.text, self.built
+        built = []
+        for atom in atoms:
+            build = known.get(atom.start)
+            if build is None:
+                build = known[atom.start] = _build(text, atom, is_code=self.is_code)
+            built.append((atom.level << 32) | build)
+        alike = Counter(built)
+        words = self.worded
+        found = []
+        for first, atom in zip(built, atoms, strict=True):
+            word = 0
+            if alike[first] > 1:
+                if atom.start not in words:
+                    words[atom.start] = _worded(text, atom.start)
+                word = words[atom.start]
+            found.append((first << 64) | word)
+        return found
 
 
 def _worded(text: str, start: int) -> int:
@@ -77,17 +100,27 @@ def _build(text: str, atom: Atom, *, is_code: bool) -> int:
     if atom.level < PARAGRAPH or ITEM <= atom.level <= ITEM + MAX_INDENT:
         # Without spaces, which would count the words: one put in or taken out moves no cut either. Each run as one
         # mark, or the rule below a heading would be all that is seen of what follows it.
-        marks = text[atom.start : atom.start + _PROSE_CHARS].encode("utf-8", "surrogatepass")
-        return crc32(_first_marks(marks.translate(None, _WORDY_OR_SPACE)))
+        marks = b""
+        for chars in _PROSE_CHARS:
+            near = text[atom.start : atom.start + chars].encode("utf-8", "surrogatepass")
+            marks = _first_marks(near.translate(None, _WORDY_OR_SPACE))
+            if len(marks) == _PROSE_MARKS:
+                break
+        return crc32(marks)
     return 0
 
 
 def _first_marks(marks: bytes) -> bytes:
     """The first ones, each run of one mark as a single one."""
-    found = _REPEATED.sub(b"", marks[:_FIRST_BYTES])
-    if len(found) < _PROSE_MARKS:
-        found = _REPEATED.sub(b"", marks)
-    return found[:_PROSE_MARKS]
+    found: list[int] = []
+    last = -1
+    for mark in marks:  # few are looked at: a pattern over all of them takes three times as long
+        if mark != last:
+            found.append(mark)
+            last = mark
+            if len(found) == _PROSE_MARKS:
+                break
+    return bytes(found)
 
 
 def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, is_code: bool = False) -> list[Piece]:
@@ -98,7 +131,7 @@ def pack(text: str, atoms: Sequence[Atom], *, max_tokens: int, min_tokens: int, 
     before = [0, *accumulate(atom.tokens for atom in atoms)]
     if before[-1] <= max_tokens:
         return [(0, len(atoms))] if atoms else []
-    priorities = partial(gap_priorities, text, is_code=is_code)
+    priorities = _Gaps(text=text, is_code=is_code).priorities
     pieces = _cut_at_strongest(atoms, before, priorities, max_tokens=max_tokens)
     least_tokens = _least_tokens(atoms, max_tokens=max_tokens, min_tokens=min_tokens, is_code=is_code)
     gaps = priorities([atoms[start] for start, _ in pieces[1:]])

@@ -138,6 +138,10 @@ class _Scanner:
         mark = stripped[:_MAX_MARK_CHARS]
         marks = self.marks
         first = stripped[0]
+        if first in "-*+" and mark[1:2] == " " and not self.underlinable:  # most of them
+            self.outline.open_block(start, level=ITEM + indent)
+            self.in_block = True
+            return True
         if first == marks.heading_character and indent <= 3 and (heading := marks.heading.match(mark)):
             self.outline.heading(start, depth=len(heading[1]), title=heading_words(heading[2] or ""))
             self.in_block = False

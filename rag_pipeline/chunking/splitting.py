@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from rag_pipeline.chunking.blocks import CHARACTER, GLUE, GROUP, LINE, SENTENCE, WORD, Block, indentation
@@ -47,6 +48,9 @@ class Atom(NamedTuple):
     """As counted; None when it was not."""
 
 
+_new_atom = partial(tuple.__new__, Atom)
+"""As `Atom._make`, without a call of Python for each of them."""
+
 _Cuts = Callable[[str, Atom, Block], Iterator[tuple[int, int]]]
 """Where in an atom to cut: positions in the text, and the levels of the gaps."""
 
@@ -57,11 +61,10 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
     Blocks are counted in one batch, and the pieces of each round of cuts in one more.
     """
     counts = _counts(text, [(b.start, b.end) for b in blocks], max_tokens=max_tokens, count_tokens=count_tokens)
-    atoms = [
-        Atom(block.start, block.end, block.level, tokens, number, block.opens_section, counted)
-        for number, (block, (tokens, counted)) in enumerate(zip(blocks, counts, strict=True))
-    ]
-    if 2 * max(tokens for tokens, _ in counts) <= max_tokens:  # with its headings, too, everything fits
+    starts, ends, levels, _, _, opens = zip(*blocks, strict=True)
+    tokens, counted = zip(*counts, strict=True)
+    atoms = list(map(_new_atom, zip(starts, ends, levels, tokens, range(len(blocks)), opens, counted, strict=True)))
+    if 2 * max(tokens) <= max_tokens:  # with its headings, too, everything fits
         return atoms
     for cuts in (_groups, _sentences, _lines, _some_words, _words):
         # Only whole groups and sentences are given up to keep a heading with its text.

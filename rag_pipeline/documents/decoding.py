@@ -49,9 +49,12 @@ def decode(content: bytes) -> Decoded:
 
 def plain_text(text: str) -> str:
     """Text in NFC with `\\n` newlines, without control characters (tabs stay) and without lone surrogates."""
-    if text.isascii() and len(content := text.encode()) == len(content.translate(None, _UNUSUAL_ASCII)):
-        return text  # as most are: bytes are looked through much faster
-    if _UNUSUAL.search(text):
+    # Bytes are looked through much faster. The other characters that are taken begin with one of two.
+    content = text.encode("utf-8", "surrogatepass")
+    plain = len(content) == len(content.translate(None, _UNUSUAL_ASCII))
+    if plain and len(content) == len(text):
+        return text  # ASCII, as most are
+    if not (plain and b"\xc2" not in content and b"\xed" not in content) and _UNUSUAL.search(text):
         text = _NEWLINES.sub("\n", text)
         text = _PAGE_BREAKS.sub(" ", text)
         text = _CONTROLS.sub("", text)

@@ -7,6 +7,7 @@ the words do not.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*")
@@ -43,8 +44,12 @@ _ALT_SAYS_NOTHING = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def carries_words(target: str, *, text: str) -> bool:
-    """Whether the target holds a word of its path that is not among the words of the link."""
+    """Whether the target holds a word of its path that is not among the words of the link.
+
+    A page links to the same places again and again, and so do its neighbours.
+    """
     if target.startswith(("#", "data:")) or _FORGE_NUMBER.match(target):
         return False
     path = target[:_MAX_CHARS].partition("#")[0].partition("?")[0]

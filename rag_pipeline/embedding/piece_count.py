@@ -7,7 +7,7 @@ so each word is given to it once, and counted from memory ever after.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from operator import add
 from string import ascii_lowercase, ascii_uppercase, punctuation
 from typing import Final
@@ -51,24 +51,33 @@ class PieceCounter:
         # is not ASCII stays in its word, which the tokenizer cuts.
         end = _END.encode()
         marks = map(len, content.translate(None, _NO_MARKS).split(end))
-        return list(map(add, marks, map(self._pieces, content.translate(_WORDS).split(end))))
+        return list(map(add, marks, self._pieces(content.translate(_WORDS).split(end))))
 
-    def _pieces(self, text: bytes) -> int:
-        """The pieces of the words of a text in small letters, without punctuation."""
-        words = text.split()
-        try:
-            return sum(map(self._known.__getitem__, words))
-        except KeyError:
-            return self._learn(words)
+    def _pieces(self, texts: Sequence[bytes]) -> Iterator[int]:
+        """The pieces of the words of each text; in small letters, without punctuation."""
+        known = self._known.__getitem__
+        for text in texts:
+            words = text.split()
+            try:
+                yield sum(map(known, words))
+            except KeyError:
+                if any(word not in self._known for word in words if len(word) <= _MAX_WORD_BYTES):
+                    # All at once: the tokenizer takes many words in half of the time that it takes them in turns.
+                    self._learn({word for each in texts for word in each.split() if len(word) <= _MAX_WORD_BYTES})
+                yield self._sum(words)
 
-    def _learn(self, words: Sequence[bytes]) -> int:
+    def _sum(self, words: Sequence[bytes]) -> int:
+        """As above; the words that are too long to be remembered are counted here."""
+        known = self._known
+        longer = _lengths([word.decode() for word in words if word not in known])
+        return sum(known[word] for word in words if word in known) + sum(longer)
+
+    def _learn(self, words: Set[bytes]) -> None:
         known = self._known
         if len(known) > _MAX_REMEMBERED:
             known.clear()
-        unknown = list({word for word in words if word not in known})
-        learned = dict(zip(unknown, _lengths([word.decode() for word in unknown]), strict=True))
-        known.update((word, pieces) for word, pieces in learned.items() if len(word) <= _MAX_WORD_BYTES)
-        return sum(known[word] if word in known else learned[word] for word in words)
+        unknown = [word for word in words if word not in known]
+        known.update(zip(unknown, _lengths([word.decode() for word in unknown]), strict=True))
 
 
 def _is_special(text: str, content: bytes) -> bool:

@@ -21,7 +21,7 @@ from rag_pipeline_tests.bench.splitters import (
 )
 
 _SECTION = "cutting"
-_ROUNDS: Final = 3
+_ROUNDS: Final = 6
 _REFERENCE_BYTES: Final = 1_500_000
 """LlamaIndex is shown no more than this, or it would take minutes."""
 _SLOW: Final = "CodeSplitter, tokens"

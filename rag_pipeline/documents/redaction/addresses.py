@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from rag_pipeline.documents.redaction.spans import Finding, places
 from rag_pipeline.documents.redaction.values import is_hex, is_placeholder, is_random, is_reference, is_words
@@ -34,7 +35,11 @@ _WITH_SHORT_PASSWORD = re.compile(
 _COMMAND_ENDS = re.compile(r"[;|&](?=\s|[;|&])")
 _PORTS = re.compile(r"\d+:\d+|/.*")
 _TWO_ARGUMENTS = re.compile(r"\s*[\"']([^\"'\n]{1,128})[\"']\s*,\s*[\"']([^\"'\n]{4,256})[\"']")
-_BASIC_CALLS = ("auth=(", "auth = (", "basicauth(", "basic_auth(", "networkcredential(", "passwordauthentication(")
+_BASIC_CALLS = {
+    "auth": ("auth=(", "auth = (", "basicauth(", "basic_auth(", "passwordauthentication("),
+    "networkcredential": ("networkcredential(",),
+}
+"""By what all of them hold: most texts hold none."""
 _EMAIL = re.compile(r"[A-Za-z0-9][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,4}[A-Za-z]{2,24}\b")
 _EMAIL_START = re.compile(r"[\w.+%-]{1,64}$")
 _NOBODY = re.compile(
@@ -95,7 +100,7 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
 
 def find_in_calls(text: str, lowered: str) -> Iterator[Finding]:
     """Passwords that are given beside their user to what authenticates: `auth=("user", "…")`."""
-    for call in _BASIC_CALLS:
+    for call in chain.from_iterable(calls for word, calls in _BASIC_CALLS.items() if word in lowered):
         for at in places(lowered, call):
             if (found := _TWO_ARGUMENTS.match(text, at + len(call))) and is_url_password(*found.groups()):
                 yield Finding(kind="password", start=found.start(2), end=found.end(2), rank=2)

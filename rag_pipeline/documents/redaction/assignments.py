@@ -66,6 +66,10 @@ _LOGIN = re.compile(r"\b(?:machine|login|account)[ \t]+\S+\s+$|\bidentified[ \t]
 _SETTING = re.compile(
     r"(?:^|[\n;&|(])[ \t]*(?:ENV|ARG|setx|setenv)[ \t]+$|\bconfig(?:ure)?[ \t]+set[ \t]+$", re.IGNORECASE
 )
+_SETTING_ENDS: Final = frozenset(["env", "arg", "etx", "set"])
+"""What the commands of `_SETTING` end with: three letters."""
+_LOGIN_WORDS: Final = ("machine", "login", "account", "identified")
+"""One of them stands in whatever `_LOGIN` finds."""
 _BEFORE_QUOTED = re.compile(
     r"\b(?:WITH|ENCRYPTED|LOGIN|(?:USER|ROLE)[ \t]+\S{1,100})[ \t]+$|#[ \t]*define[ \t]+$|(?:^|\n)[ \t]*[:(]?[ \t]*$",
     re.IGNORECASE,
@@ -196,13 +200,19 @@ def _is_set(text: str, name_start: int, name_end: int) -> bool:
     """Whether the name follows a command that sets it, `ENV` or `setx`, or is itself one that takes a value."""
     if text[name_start:name_end].lower().startswith(_OPTIONS):
         return True
-    return _SETTING.search(text, max(0, name_start - 120), name_start) is not None
+    before = max(0, name_start - 120)
+    command = text[before:name_start].rstrip(" \t")
+    # Nearly always something else stands there, which is seen much sooner than the pattern sees it.
+    return command[-3:].lower() in _SETTING_ENDS and _SETTING.search(text, before, name_start) is not None
 
 
 def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
     """Whether a value may follow its name after a space alone: options, netrc, `IDENTIFIED BY`, `#define`, SQL."""
     before = max(0, name_start - 120)
-    if text.startswith("--", name_start) or _LOGIN.search(text, before, name_start):
+    if text.startswith("--", name_start):
+        return True
+    words = text[before:name_start].lower()
+    if any(word in words for word in _LOGIN_WORDS) and _LOGIN.search(text, before, name_start):
         return True
     is_quoted = text[value_start : value_start + 1] in {'"', "'"}
     return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None

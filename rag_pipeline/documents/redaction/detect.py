@@ -22,7 +22,7 @@ from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
-REDACTION_VERSION = "2"
+REDACTION_VERSION = "3"
 """Raised whenever the same text could be redacted in another way."""
 
 _MOST_ROUNDS = 1000  # one or two are the rule; each takes away some text that no marker holds

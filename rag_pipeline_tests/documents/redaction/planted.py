@@ -12,6 +12,7 @@ LETTERS = string.ascii_letters
 ALNUM = LETTERS + string.digits
 LOWER = string.ascii_lowercase + string.digits
 UPPER = string.ascii_uppercase + string.digits
+BASE58 = "".join(c for c in string.digits + string.ascii_letters if c not in "0OIl")
 URLSAFE = ALNUM + "_-"
 BASE64 = ALNUM + "+/"
 HEX = "0123456789abcdef"
@@ -140,6 +141,9 @@ TOKENS: dict[str, Make] = {
     "doppler": glued("dp", ".pt.", run(ALNUM, 43)),
     "pulumi": glued("pu", "l-", run(HEX, 40)),
     "postman": glued("PM", "AK-", run(HEX, 24), "-", run(HEX, 34)),
+    "resend": glued("r", "e_", run(BASE58, 8), "_", run(BASE58, 24)),
+    "miro": glued("eyJt", "aXJv", run(ALNUM, 30), "_", run(URLSAFE, 30), "x"),
+    "ionic": glued("io", "n_", run(ALNUM, 42)),
     "tailscale": glued("ts", "key-auth-", run(ALNUM, 12), "-", run(ALNUM, 32)),
     "jwt": jwt,
     "bcrypt": glued("$2", "y$10$", run(ALNUM + "./", 53)),
@@ -175,6 +179,9 @@ NAMED: dict[str, tuple[str, Make]] = {
     "discord-bot": ("DISCORD_BOT_TOKEN", glued("M", run(ALNUM, 23), ".", run(URLSAFE, 6), ".", run(URLSAFE, 37), "x")),
     "django": ("SECRET_KEY", run(PASSWORD, 50)),
     "rails": ("SECRET_KEY_BASE", run(HEX, 128)),
+    "ovh-key": ("OVH_APPLICATION_KEY", run(ALNUM, 16)),
+    "ovh-secret": ("OVH_APPLICATION_SECRET", run(ALNUM, 32)),
+    "ovh-consumer": ("OVH_CONSUMER_KEY", run(ALNUM, 32)),
     "password": ("password", word),
     "db-password": ("DB_PASSWORD", word),
     "passphrase": ("passphrase", word),
