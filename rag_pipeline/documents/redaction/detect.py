@@ -27,6 +27,8 @@ REDACTION_VERSION = "3"
 
 _MOST_ROUNDS = 1000  # one or two are the rule; each takes away some text that no marker holds
 _ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
+_TWO_LETTERS = "\u0130"
+"""The only one whose small letter is two characters: places in small letters must be those of the text."""
 _WORD_END = re.compile(r"[\s\"'<>`]")
 _LONGEST_WORD = 1000
 _SHORTEST_WORD = 20
@@ -53,9 +55,7 @@ def redact(text: str, *, emails: bool = False, allowed: Sequence[str] = (), code
 
 def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iterator[Finding]:
     """What the detectors find, overlaps included."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a letter that becomes two
-        lowered = "".join(small if len(small := c.lower()) == 1 else c for c in text)
+    lowered = text.replace(_TWO_LETTERS, "i").lower()
     yield from find_key_blocks(text)
     yield from find_tokens(text, lowered)
     yield from find_prefixed(text)

@@ -27,6 +27,7 @@ _PREFIXED: Final = tuple(
         ("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16}", 0, r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
         ("mailgun-key", r"key-[0-9a-f]{32}", 0, r"key-[0-9a-f]{32}"),
         ("mailchimp-key", r"-us[0-9]", 32, r"[0-9a-f]{32}-us[0-9]{1,2}"),
+        ("package-registry-token", r"cio[A-Za-z0-9]{32}", 0, r"cio[A-Za-z0-9]{32}"),
         ("vault-token", r"s\.[A-Za-z0-9]{24}", 0, r"s\.[A-Za-z0-9]{24}(?:\.[A-Za-z0-9]{5})?"),
         ("pagerduty-token", r"u\+[A-Za-z0-9_-]{18}", 0, r"u\+[A-Za-z0-9_-]{18}"),
         ("airtable-token", r"pat[A-Za-z0-9]{14}\.", 0, r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
