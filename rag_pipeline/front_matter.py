@@ -50,7 +50,7 @@ def read_front_matter(text: str, *, clean: Callable[[str], str]) -> FrontMatter 
         return None
     try:
         values = _json(yaml.load(text[opening.end() : closing.start()], Loader=_Loader), clean)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError, OverflowError, AttributeError):
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError, OverflowError, AttributeError):
         return None
     if not isinstance(values, Mapping):
         return None

@@ -17,6 +17,14 @@ GENERATED: Final = re.compile(_MARK, re.IGNORECASE | re.DOTALL)
 """In text."""
 GENERATED_BYTES: Final = re.compile(_MARK.encode(), re.IGNORECASE | re.DOTALL)
 """In bytes."""
+_STATEMENT: Final = r"(?:(?:this|the) (?:[a-z]+ ){1,3}(?:is|was|has been) )?"
+GENERATED_PAGE: Final = re.compile(
+    rf"\A(?:[^\n]*\n){{0,5}}?[^\w\n]{{0,20}}{_STATEMENT}(?:{_MARK})|<!--(?:(?!-->).){{0,500}}?(?:{_MARK})"
+    rf"|^\.\. [^\n]{{0,80}}?(?:{_MARK})".encode(),
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+"""In bytes of a page for people, which may also speak of such files: where a line at its top begins with it, and in
+comments."""
 GENERATED_WORD: Final = "generated"
 """In every mark, which is found faster by looking for this first."""
 MARK_CHARS: Final = 1000

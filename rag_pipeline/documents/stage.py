@@ -71,7 +71,10 @@ class _Cleaning:
             )
 
     def made(self, item: SourceItem, /) -> list[Document]:
-        return [clean(item, threads=self.threads, redaction=self.redaction)]
+        self.check(len(item.content))
+        document = clean(item, threads=self.threads, redaction=self.redaction)
+        self.check(len(document.text))  # a marker is longer than a short secret
+        return [document]
 
     def failure(self, item: SourceItem, error: Exception, /) -> Failure:
         return failure_of(item, stage=STAGE, reason=redact(f"{type(error).__name__}: {error}").text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding.stage import EmbeddingsReport, lake_stage
@@ -20,9 +22,11 @@ from rag_pipeline.quality.parts import SCHEMA, Measured, PartSuite, about, at_mo
 from rag_pipeline.settings import Settings
 from rag_pipeline.settings.index_checks import EmbeddingChecks
 
-_VERSION: Final = "embeddings/1"
+_VERSION: Final = "embeddings/2"
 _JUDGED_FROM: Final = 10
 """Texts: fewer may well be alike."""
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
+_LONGEST_WORD: Final = 100
 _MINUS_ZERO: Final = np.uint16(0x8000)
 _REUSE_JUDGED_FROM: Final = 100  # texts
 _LEAST_SPREAD: Final = 1e-3
@@ -94,7 +98,9 @@ def embeddings_suite(space: EmbeddingSpace, rules: Sequence[Rule], settings: Emb
     return PartSuite(
         stage=lake_stage(space), inputs=("chunks",), rules=[rule for rule in rules if rule.check != "reuse"],
         version=combine(_VERSION, str(space.dimensions), str(tolerance)),
-        measure=lambda lake, part: _measure(lake, part, space, tolerance=tolerance),
+        measure=lambda lake, part: _measure(
+            lake, part, space, tolerance=tolerance, most_identical=settings.max_identical_share
+        ),
     )  # fmt: skip
 
 
@@ -173,13 +179,23 @@ class _Vectors:
 
     @property
     def identical_share(self) -> float | None:
+        """Of these texts; None: there are too few to tell."""
+        digests = np.concatenate(self._digests) if self._digests else np.empty(0, dtype=np.uint64)
+        if len(digests) < _JUDGED_FROM:
+            return None
+        return 1 - len(np.unique(digests)) / len(digests)
+
+    @property
+    def identical(self) -> list[Row]:
+        """Texts whose vector others have, too: those of the most first."""
         digests = np.concatenate(self._digests) if self._digests else np.empty(0, dtype=np.uint64)
         _, first, times = np.unique(digests, return_index=True, return_counts=True)
         hashes = self.hashes
-        for at, count in sorted(zip(first, times, strict=True), key=lambda pair: -pair[1])[:SAMPLE_ROWS]:
-            if count > 1:
-                self.found.add("identical", [self._row(hashes[at]) | {"texts with this vector": int(count)}])
-        return 1 - len(times) / len(digests) if len(digests) >= _JUDGED_FROM else None
+        return [
+            self._row(hashes[at]) | {"texts with this vector": int(count)}
+            for at, count in sorted(zip(first, times, strict=True), key=lambda pair: -pair[1])[:SAMPLE_ROWS]
+            if count > 1
+        ]
 
     def _row(self, text_hash: bytes) -> dict[str, object]:
         return about(self._part) | {"text_hash": _name(text_hash)}
@@ -200,7 +216,9 @@ def _factors(words: int) -> NDArray[np.uint64]:
     return drawn * np.uint64(2) + np.uint64(1)
 
 
-def _measure(lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float | None) -> Measured:
+def _measure(
+    lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float | None, most_identical: float
+) -> Measured:
     stage = lake_stage(space)
     vectors = _Vectors(part, tolerance)
     found = vectors.found
@@ -218,12 +236,38 @@ def _measure(lake: Lake, part: Part, space: EmbeddingSpace, *, tolerance: float 
     for batch in lake.read(stage, part):
         found.rows += batch.num_rows
         vectors.add(batch)
+    told_apart = vectors
+    if vectors.constant or (vectors.identical_share or 0) > most_identical:
+        told_apart = _of_texts_apart(lake, part, stage, tolerance)
     found.figures |= {
-        "not_finite": vectors.not_finite, "off_length": vectors.off_length, "constant": vectors.constant,
-        "identical_share": vectors.identical_share,
+        "not_finite": vectors.not_finite, "off_length": vectors.off_length, "constant": told_apart.constant,
+        "identical_share": told_apart.identical_share,
     }  # fmt: skip
+    found.add("identical", told_apart.identical)
     _compare_with_chunks(lake, part, stage, vectors)
     return found
+
+
+def _of_texts_apart(lake: Lake, part: Part, stage: str, tolerance: float | None) -> _Vectors:
+    """The vectors of one text for each sequence of words: that a model gives other texts the same one says nothing.
+
+    Words of over a hundred letters are one unknown word to some models, so that a commit of test vectors may be one
+    text to them, over and over.
+    """
+    hashes: list[bytes] = []
+    known: set[tuple[str, ...]] = set()
+    for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
+        names, contexts, texts = (batch.column(name).to_pylist() for name in ("text_hash", "context", "text"))
+        for name, context, text in zip(names, contexts, texts, strict=True):
+            words = tuple(word for word in _WORD.findall(((context or "") + text).lower()) if len(word) <= _LONGEST_WORD)
+            if words not in known:
+                known.add(words)
+                hashes.append(bytes(name))
+    wanted = pa.array(hashes, type=embeddings_schema(1).field("text_hash").type)
+    vectors = _Vectors(part, tolerance)
+    for batch in lake.read(stage, part):
+        vectors.add(batch.filter(pc.is_in(batch.column("text_hash"), value_set=wanted)))
+    return vectors
 
 
 def _compare_with_chunks(lake: Lake, part: Part, stage: str, vectors: _Vectors) -> None:

@@ -166,6 +166,15 @@ def test_a_document_that_costs_too_much_is_quarantined_and_the_rest_goes_on(
     assert sorted(document.path or "" for document in stage.documents()) == ["long.md", "short.md"]
 
 
+@pytest.mark.parametrize("content", [b"x y " * 300, b"password = 'Tr0ub4dor'\n" * 43])
+def test_a_short_limit_quarantines_short_documents(stage: Stage, make_item: MakeItem, content: bytes) -> None:
+    stage.put("raw_polled", make_item(content, path="a.md"), make_item(b"Short.", path="short.md"))
+    report = stage.run(limits=Documents(max_bytes=1000))
+    (failure,) = report.failures
+    assert re.search(r"its 1,\d{3} bytes are more than documents.max_bytes \(1,000\)", failure.reason)
+    assert [document.path for document in stage.documents()] == ["short.md"]
+
+
 def test_a_long_document_is_the_same_as_in_this_process(stage: Stage, make_item: MakeItem) -> None:
     item = make_item(LONG, path="long.md")
     stage.put("raw_polled", item)

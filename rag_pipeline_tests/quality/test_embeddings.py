@@ -139,6 +139,23 @@ def test_a_few_texts_may_be_alike(lake, tmp_path):
     assert failed(lake) == {}
 
 
+@pytest.mark.parametrize(
+    ("texts", "findings"),
+    [
+        ([f"digest: {f'{n:02x}' * 80}" for n in range(20)], set()),
+        ([f"digest {n}: {f'{n:02x}' * 80}" for n in range(20)], {"identical", "not_constant"}),
+    ],
+    ids=["one text to a model that knows no such words", "texts that it can tell apart"],
+)
+def test_texts_of_words_that_no_model_knows_may_all_have_one_vector(tmp_path, texts, findings):
+    lake = Lake(str(tmp_path))
+    with lake.writer("chunks", PART, schema=CHUNKS) as writer:
+        writer.add(next(to_batches(entry("vectors.md", *texts).chunks, CHUNKS)))
+        writer.fingerprint = "of-chunks"
+    embed(lake, [(text_hash(text).bytes, np.eye(8)[0]) for text in texts])
+    assert failed(lake).keys() == findings
+
+
 def test_a_run_that_embeds_known_parts_anew_is_warned_of():
     rules = embeddings_rules(SETTINGS)
     (finding,) = check_reuse(EmbeddingsReport(parts=3, known_parts=3, embedded=500), rules).findings

@@ -18,6 +18,8 @@ GIT = (
     "git", "-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8",
     # A person's own attributes must not decide what is generated in a repository.
     "-c", f"core.attributesFile={os.devnull}",
+    # Later ones hold corrected dates, over which git (2.39) counts for ever when a commit is dated before 1970.
+    "-c", "commitGraph.generationVersion=1",
 )  # fmt: skip
 # What belongs to a repository we happen to stand in, and noise; certificates, proxies, ssh and configuration stay.
 _FOREIGN = re.compile(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from rag_pipeline.generated_marks import GENERATED_BYTES, MARK_CHARS
+from rag_pipeline.generated_marks import GENERATED_BYTES, GENERATED_PAGE, MARK_CHARS
 from rag_pipeline.inline_markup import PAYLOAD
 from rag_pipeline.settings import GitLimits
 
-FILE_KINDS_VERSION = "2"
+FILE_KINDS_VERSION = "3"
 
 _DOCS = {
     ".md": "markdown", ".markdown": "markdown", ".mdx": "mdx", ".rst": "restructuredtext", ".adoc": "asciidoc",
@@ -117,7 +117,9 @@ def skip_by_content(content: bytes, *, kind: FileKind, generated: bool | None, l
         return "binary"
     if not content.strip():
         return "empty"
-    if generated is None and GENERATED_BYTES.search(content[:MARK_CHARS]):
+    if generated is None and (GENERATED_PAGE if kind.source_type == "docs" else GENERATED_BYTES).search(
+        content[:MARK_CHARS]
+    ):
         return "generated"
     # A notebook's lines are JSON's: written on one line, or with pictures in them, it is still a notebook.
     if kind.language != "notebook" and _mean_line(content) > limits.max_line_chars:

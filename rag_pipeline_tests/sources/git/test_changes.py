@@ -189,6 +189,18 @@ def test_dates_never_run_backwards_and_wild_ones_move_nothing(repository: GitRep
     assert items["soon.md"].source_updated_at == NOW
 
 
+@pytest.mark.parametrize("date", ["-1", "-2", str(2**64 - 1)])
+def test_a_date_before_1970_ends_no_fetch(repository: GitRepository, source: Source, date: str) -> None:
+    tree_of = repository.commit("2024-01-02", {"a.md": "one"})
+    signed = f"A <a@example.org> {date} +0000"
+    tree = repository.git("rev-parse", f"{tree_of}^{{tree}}").strip()
+    odd = repository.path / ".git" / "odd"
+    odd.write_text(f"tree {tree}\nparent {tree_of}\nauthor {signed}\ncommitter {signed}\n\nodd\n")
+    commit = repository.git("hash-object", "-t", "commit", "-w", "--literally", str(odd)).strip()
+    repository.git("update-ref", "HEAD", commit)
+    assert source.fetch_and_read()["a.md"].content == b"one"
+
+
 def test_commits_of_one_second_and_empty_commits(repository: GitRepository, source: Source) -> None:
     repository.commit("2024-01-02", {"a.md": "1"})
     repository.commit("2024-01-02", {"a.md": "2"})
