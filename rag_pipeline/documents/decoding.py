@@ -23,6 +23,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _UNUSUAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What one of the patterns above takes; most texts hold none, and one search says so."""
+_WESTERN = "cp1252"
+_BESIDE_EACH_OTHER = re.compile(rb"[\x80-\xff]{2}")
 _UNUSUAL_ASCII = bytes([*range(9), *range(0x0B, 0x20), 0x7F])
 
 
@@ -68,12 +70,35 @@ def _decode_unmarked(content: bytes) -> Decoded:
     intact = sum(1 for _ in re.finditer(r"[^\x00-\x7f\ufffd]", replaced.text))
     if intact > replaced.replaced_characters:
         return replaced
+    encoding = _guessed(content)
+    return replaced if encoding is None else _decode_as(content, encoding)
+
+
+def _guessed(content: bytes) -> str | None:
+    """The likeliest encoding; of equally likely ones that of Western Europe, as most such files are in it.
+
+    The detector names the first of the alphabet, and `è` then becomes another letter. It also takes a single accent
+    between two letters for a character of Chinese, where no words tell it the language.
+    """
     import charset_normalizer
 
-    guess = charset_normalizer.from_bytes(content).best()
-    if guess is None:
-        return replaced
-    return _decode_as(content, guess.encoding.replace("_", "-"))
+    guesses = charset_normalizer.from_bytes(content)
+    best = guesses.best()
+    if best is None:
+        return None
+    as_likely = [guess for guess in guesses if (guess.chaos, -guess.coherence) <= (best.chaos, -best.coherence)]
+    known = {name for guess in as_likely for name in (guess.encoding, *guess.could_be_from_charset)}
+    if _WESTERN in known or (not best.coherence and not _BESIDE_EACH_OTHER.search(content) and _is_western(content)):
+        return _WESTERN
+    return str(best.encoding.replace("_", "-"))
+
+
+def _is_western(content: bytes) -> bool:
+    try:
+        content.decode(_WESTERN)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _decode_as(content: bytes, encoding: str) -> Decoded:

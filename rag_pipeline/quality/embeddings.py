@@ -259,7 +259,9 @@ def _of_texts_apart(lake: Lake, part: Part, stage: str, tolerance: float | None)
     for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
         names, contexts, texts = (batch.column(name).to_pylist() for name in ("text_hash", "context", "text"))
         for name, context, text in zip(names, contexts, texts, strict=True):
-            words = tuple(word for word in _WORD.findall(((context or "") + text).lower()) if len(word) <= _LONGEST_WORD)
+            words = tuple(
+                word for word in _WORD.findall(((context or "") + text).lower()) if len(word) <= _LONGEST_WORD
+            )
             if words not in known:
                 known.add(words)
                 hashes.append(bytes(name))

@@ -41,6 +41,27 @@ def test_byte_order_marks_are_read_and_dropped(content: bytes, encoding: str) ->
     assert (decoded.text, decoded.encoding) == ("größe", encoding)
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Le café est fermé à côté de la forêt. Voilà la leçon du garçon.\n", "cp1252"),
+        ("Så här gör du för att läsa filen på svenska.\n", "latin-1"),
+        ("A configuração não é necessária; vá até o início.\n", "latin-1"),
+        ("Copyright (c) 2009 José Muñoz\n", "latin-1"), ("# Auteur: Frédéric\nx = 1\n", "latin-1"),
+        ("Don’t use “smart” quotes — please…\n", "cp1252"),
+        ("Zażółć gęślą jaźń; proszę uruchomić polecenie i sprawdzić wynik.\n", "cp1250"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy. Soubor nelze přečíst.\n", "cp1250"),
+        ("Dosya okunamadı, lütfen ayarları kontrol edin. Şu anda çalışıyor.\n", "cp1254"),
+        ("Καλημέρα κόσμε, αυτό είναι ένα αρχείο.\n", "cp1253"),
+        ("これは設定ファイルです。変更しないでください。\n", "shift_jis"),
+        ("这是一个配置文件，请不要修改。谢谢大家的支持。\n", "gbk"),
+    ],
+)  # fmt: skip
+def test_a_sentence_says_its_encoding(text: str, encoding: str) -> None:
+    decoded = decode(text.encode(encoding))
+    assert (decoded.text, decoded.replaced_characters) == (text, 0), decoded.encoding
+
+
 def test_another_encoding_is_guessed() -> None:
     decoded = decode(("Die Größe der Straße überrascht niemanden, außer den Käufern. " * 5).encode("latin-1"))
     assert "Größe der Straße" in decoded.text
