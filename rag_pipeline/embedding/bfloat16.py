@@ -8,6 +8,8 @@ depends on nothing but its text, and has a cosine of .9999 and more to that of f
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,10 +20,11 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding.telemetry import hold_telemetry, without
 
 if TYPE_CHECKING:
-    from openvino import CompiledModel, InferRequest
+    from openvino import CompiledModel, Core, InferRequest
 
 _PACKAGE: Final = "openvino"
 _TELEMETRY: Final = "openvino_telemetry"
+_DEVICE: Final = "CPU"
 _FLAG: Final = "amx_bf16"
 _PADDED_TO: Final = 16
 """Lengths of batches are multiples of it, as kernels are made for each shape that comes (about 10 ms)."""
@@ -47,7 +50,7 @@ class Bfloat16Session:
         # OpenVINO's Python module fills its tables of types in the first call of a process that needs them, and waits
         # for the interpreter's lock while it does. Two threads that do so at once wait for each other, for good.
         with _loading:
-            self._compiled = _compiled(file, threads=threads)
+            self._compiled = compiled(file, threads=threads)
             self.token_vectors(np.ones((1, 1), dtype=np.int32), np.ones(1, dtype=np.int32))
 
     def token_vectors(self, ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -68,11 +71,8 @@ class Bfloat16Session:
         return request
 
 
-def _compiled(file: Path, *, threads: int) -> CompiledModel:
-    hold_telemetry()
-    with without(_TELEMETRY):
-        import openvino
-
+def compiled(model: Path | bytes, *, threads: int) -> CompiledModel:
+    """An ONNX model, or the file that holds it, for so many threads, each with a request of its own."""
     options = {
         "INFERENCE_PRECISION_HINT": "bf16",
         # Activations stay as they are: rounding them to int8 keeps 95 to 96 % of the ten nearest.
@@ -82,5 +82,26 @@ def _compiled(file: Path, *, threads: int) -> CompiledModel:
         "INFERENCE_NUM_THREADS": threads,
         "ENABLE_CPU_PINNING": False,
     }
+    core = _core()
+    return core.compile_model(core.read_model(model), _DEVICE, options)
+
+
+@cache
+def _core() -> Core:
+    """The engine with what it needs for processors loaded: one for the life of the process, by a thread that ends.
+
+    It gives the thread that loads it a stack for signals, and takes it away again with the last model, from whichever
+    thread lets go of that one. The next signal to the first thread then ended the process without a word, and
+    betterleaks, which is written in Go, sends its threads such signals.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_loaded_core).result()
+
+
+def _loaded_core() -> Core:
+    hold_telemetry()
+    with without(_TELEMETRY):
+        import openvino
     core = openvino.Core()
-    return core.compile_model(core.read_model(file), "CPU", options)
+    core.get_versions(_DEVICE)
+    return core

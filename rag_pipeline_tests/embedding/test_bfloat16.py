@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import time
@@ -61,7 +62,7 @@ def test_where_openvino_does_not_work_float32_does_and_says_so(
         raise error
 
     monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
-    monkeypatch.setattr(bfloat16, "_compiled", fails)
+    monkeypatch.setattr(bfloat16, "compiled", fails)
     loaded = local_model.load_model(Embedding(device="cpu", threads=1))
     assert isinstance(loaded.session, local_model.OnnxSession)
     assert str(error) in caplog.text
@@ -94,7 +95,7 @@ def test_the_first_inference_is_made_while_the_model_is_loaded_and_nobody_else_i
 ):
     # OpenVINO hangs where the first two inferences of a process are made at the same time.
     compiled = Compiled()
-    monkeypatch.setattr(bfloat16, "_compiled", lambda file, *, threads: compiled)
+    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads: compiled)
     with ThreadPoolExecutor(4, thread_name_prefix="loads") as threads:
         sessions = list(threads.map(lambda _: bfloat16.Bfloat16Session(DOCS, threads=2), range(4)))
     assert len(compiled.threads) == 4 and all(name.startswith("loads") for name in compiled.threads)
@@ -106,7 +107,7 @@ def test_a_model_that_compiles_and_does_not_run_is_found_out_when_it_is_loaded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
-    monkeypatch.setattr(bfloat16, "_compiled", lambda file, *, threads: Compiled(RuntimeError("no such kernel")))
+    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads: Compiled(RuntimeError("no such kernel")))
     loaded = local_model.load_model(Embedding(device="cpu", threads=1))
     assert isinstance(loaded.session, local_model.OnnxSession)
     assert "no such kernel" in caplog.text
@@ -121,6 +122,29 @@ def test_a_module_that_is_kept_away_is_said_to_be_missing_and_nobody_loses_it():
     with without("wave"):
         import wave as kept
     assert kept is wave is sys.modules["wave"]
+
+
+_LET_GO = """
+import threading
+from rag_pipeline.documents.redaction import redact
+from rag_pipeline.embedding.local_model import load_model
+from rag_pipeline.settings import Embedding
+
+held = [load_model(Embedding(device="cpu", threads=2))]
+other = threading.Thread(target=held.clear)
+other.start()
+other.join()
+for number in range(200):
+    redact("password = 'xkfj3984fjJHF93'\\n" * 500 + str(number))
+print("alive")
+"""
+
+
+@needs_it
+def test_a_model_let_go_of_in_another_thread_takes_the_process_with_it_in_no_later_signal():
+    # The engine of the secrets' rules, written in Go, sends such signals to its threads.
+    done = subprocess.run([sys.executable, "-c", _LET_GO], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
 @needs_it
