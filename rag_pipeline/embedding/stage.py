@@ -24,7 +24,7 @@ from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, Kno
 from rag_pipeline.embedding.spending import Spending
 from rag_pipeline.errors import PermanentError
 from rag_pipeline.lake.derive import as_partial, combine, parts_in
-from rag_pipeline.lake.schemas import embeddings_schema, ids_of
+from rag_pipeline.lake.schemas import embeddings_schema, id_bytes, ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import Advance, Progress
@@ -232,12 +232,15 @@ def _first_rows(lake: Lake, part: Part) -> NDArray[np.bool_]:
     Sorted as numbers: a set of all hashes would take ten times the memory, and a day may hold hundreds of thousands.
     """
     batches = lake.read("chunks", part, columns=["text_hash"])
-    packed = b"".join(value for batch in batches for value in batch.column("text_hash").to_pylist())
+    packed = b"".join([id_bytes(batch.column("text_hash")).tobytes() for batch in batches])
     halves = np.frombuffer(packed, dtype=np.uint64).reshape(-1, 2)
     # Stable: of equal texts the first stays the first.
     order = np.lexsort((halves[:, 1], halves[:, 0]))
-    differs = np.ones(len(halves), dtype=np.bool_)
-    differs[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    differs = np.zeros(len(halves), dtype=np.bool_)
+    differs[:1] = True
+    for half in halves.T:
+        ordered = half[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
     first = np.zeros(len(halves), dtype=np.bool_)
     first[order[differs]] = True
     return first

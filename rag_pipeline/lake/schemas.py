@@ -9,8 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from rag_pipeline.model import Chunk, Document, Json, Section, SourceItem
 
@@ -146,6 +148,12 @@ def metadata_naming(batch: pa.RecordBatch, key: str) -> Iterator[Mapping[str, Js
 def ids_of(column: pa.Array) -> list[UUID]:
     """A column of 16-byte ids as UUIDs."""
     return [UUID(bytes=value) for value in column.to_pylist()]
+
+
+def id_bytes(column: pa.FixedSizeBinaryArray) -> NDArray[np.bytes_]:
+    """The same ids as an array of 16 bytes each, shape (rows,), which looks at the column's own memory."""
+    every = np.frombuffer(column.buffers()[1], dtype="S16")
+    return every[column.offset : column.offset + len(column)]
 
 
 def _to_batch(nouns: Sequence[Noun], schema: pa.Schema) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedding.stage import EmbeddingsReport, lake_stage
 from rag_pipeline.lake.derive import combine, is_fresh, is_partial
-from rag_pipeline.lake.schemas import embeddings_schema
+from rag_pipeline.lake.schemas import embeddings_schema, id_bytes
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.quality.expectations import SAMPLE_ROWS, Outcome, Row, Rule, validate
@@ -139,7 +139,7 @@ class _Vectors:
         self.off_length = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        hashes = _hashes(batch.column("text_hash"))
+        hashes = id_bytes(batch.column("text_hash"))
         column = batch.column("embedding")
         halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16, copy=False).reshape(len(column), -1)
         values = halves.astype(np.float32)
@@ -279,7 +279,7 @@ def _compare_with_chunks(lake: Lake, part: Part, stage: str, vectors: _Vectors) 
     own = lake.fingerprint(stage, part)
     if not is_fresh(own, combine(stage, str(lake.fingerprint("chunks", part)))):
         return  # its chunks changed, and no run has embedded them yet
-    texts = [_hashes(batch.column("text_hash")) for batch in lake.read("chunks", part, columns=["text_hash"])]
+    texts = [id_bytes(batch.column("text_hash")) for batch in lake.read("chunks", part, columns=["text_hash"])]
     wanted = np.unique(_joined(texts))
     lacking = other = np.empty(0, dtype="S16")
     if not np.array_equal(wanted, hashes):
@@ -298,11 +298,6 @@ def _named(part: Part, hashes: NDArray[np.bytes_]) -> list[Row]:
 def _name(text_hash: bytes) -> str:
     # NumPy drops zeros at the end of bytes.
     return bytes(text_hash).ljust(16, b"\0").hex()
-
-
-def _hashes(column: pa.FixedSizeBinaryArray) -> NDArray[np.bytes_]:
-    every = np.frombuffer(column.buffers()[1], dtype="S16")
-    return every[column.offset : column.offset + len(column)]
 
 
 def _joined(parts: Sequence[NDArray[np.bytes_]]) -> NDArray[np.bytes_]:
