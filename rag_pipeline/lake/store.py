@@ -24,6 +24,8 @@ from rag_pipeline.errors import PermanentError, RagPipelineError
 from rag_pipeline.lake.refusals import spoken
 
 _PREFIX = "rag."
+_ROW_GROUP_BYTES = 4 << 20
+"""Small groups cost: half a kilobyte a column of each stays in memory while a part is written, and while it is read."""
 _TEMPORARY = re.compile(r"[.-][0-9a-f]{32}\.tmp$")
 _DAY_FILE = re.compile(r"^(\d{4}-\d\d-\d\d)\.parquet$")
 
@@ -53,26 +55,37 @@ class PartWriter:
         self._schema = schema
         self._sink: Any = None
         self._writer: pq.ParquetWriter | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
         self.fingerprint = ""
         self.tags: dict[str, str] = {}
         self.rows = 0
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch."""
+        """Append a batch; what is appended is written in row groups of a few megabytes."""
         if batch.num_rows == 0:
             return
+        self._pending.append(batch)
+        self._pending_bytes += batch.nbytes
+        self.rows += batch.num_rows
+        if self._pending_bytes >= _ROW_GROUP_BYTES:
+            self._write()
+
+    def _write(self) -> None:
         if self._writer is None:
             self._sink = self._open_sink()
             self._writer = pq.ParquetWriter(
                 self._sink, self._schema, compression="zstd", write_statistics=False, use_dictionary=False,
                 write_page_checksum=True,
             )  # fmt: skip
-        self._writer.write_batch(batch)
-        self.rows += batch.num_rows
+        self._writer.write_table(pa.Table.from_batches(self._pending))
+        self._pending, self._pending_bytes = [], 0
 
     def close(self) -> None:
-        """Write the footer with the tags, and close the file."""
+        """Write what is left and the footer with the tags, and close the file; there is a row at least."""
+        if self._pending:
+            self._write()
         assert self._writer is not None
         noted = {"fingerprint": self.fingerprint, **self.tags}
         self._writer.add_key_value_metadata({f"{_PREFIX}{key}": value for key, value in noted.items()})
@@ -83,6 +96,7 @@ class PartWriter:
     def abandon(self) -> None:
         """Drop what is still open after an error."""
         writer, sink, self._writer, self._sink = self._writer, self._sink, None, None
+        self._pending, self._pending_bytes = [], 0
         for opened in (writer, sink):
             # On a full disk closing fails as writing did, and what failed first is what shall be told.
             with contextlib.suppress(OSError, pa.ArrowException):
