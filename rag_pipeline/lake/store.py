@@ -181,7 +181,7 @@ class Lake:
         return noted | {"rows": str(footer.num_rows)}
 
     def read(self, stage: str, part: Part, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The part's record batches in order, one in memory at a time; nothing when there is no such file.
+        """The part's record batches in order, a row group in memory at a time; nothing when there is no such file.
 
         Raises:
             PermanentError: the file is damaged.
@@ -190,7 +190,9 @@ class Lake:
         try:
             with self._open(path) as file:
                 parquet = pq.ParquetFile(file, page_checksum_verification=True)
-                yield from parquet.iter_batches(batch_size=1024, columns=columns)
+                # Asked for all of them at once, Arrow reads the whole file ahead and keeps it until the last batch.
+                for group in range(parquet.num_row_groups):
+                    yield from parquet.iter_batches(batch_size=1024, row_groups=[group], columns=columns)
         except FileNotFoundError:
             return
         except (pa.ArrowException, OSError) as error:

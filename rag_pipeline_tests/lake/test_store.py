@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import uuid
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -205,3 +207,29 @@ def test_a_large_part_is_read_in_small_batches(local):
     put(local, *range(10_000))
     sizes = [each.num_rows for each in local.read("chunks", PART)]
     assert (sum(sizes), max(sizes)) == (10_000, 1024)
+
+
+def test_of_a_large_part_only_what_is_read_next_is_in_memory(local, monkeypatch):
+    noise = random.Random(1)
+    with local.writer("chunks", PART, schema=SCHEMA) as writer:
+        for n in range(40):
+            texts = [noise.randbytes(16_384).hex() for _ in range(20)]
+            writer.add(pa.record_batch([[n] * 20, texts], schema=SCHEMA))
+        writer.fingerprint = "f"
+    size = Path(local.path("chunks", PART)).stat().st_size
+    opened: list[Any] = []
+    real = local._open
+    monkeypatch.setattr(local, "_open", lambda path: opened.append(real(path)) or opened[-1])
+    batches = local.read("chunks", PART)
+    first = next(batches)
+    assert opened[-1].tell() < size / 3
+    assert first.num_rows + sum(each.num_rows for each in batches) == 40 * 20
+
+
+def test_small_batches_are_written_together(local):
+    with local.writer("chunks", PART, schema=SCHEMA) as writer:
+        for n in range(2_000):
+            writer.add(batch(n))
+        assert writer.rows == 2_000
+    assert numbers(local) == list(range(2_000))
+    assert pq.ParquetFile(local.path("chunks", PART)).num_row_groups == 1
