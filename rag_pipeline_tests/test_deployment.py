@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,15 @@ def test_compose_starts_without_any_variable_and_its_dependencies_exist(compose)
         assert {volume for volume in named if not volume.startswith(".")} <= compose["volumes"].keys(), name
         for volume in named:
             assert not volume.startswith(".") or (ROOT / volume).exists(), volume
+
+
+def test_the_containers_see_the_configuration_and_the_repository_that_it_names_by_a_relative_path(compose):
+    config = compose["x-pipeline"]["environment"]["RAG_CONFIG"]
+    mounted = dict(reversed(volume.split(":")[:2]) for volume in compose["x-pipeline"]["volumes"])
+    here = ROOT / mounted[str(Path(config).parent)]
+    named = tomllib.loads((here / Path(config).name).read_text(encoding="utf-8"))
+    assert (here / named["repositories"][0]["source"] / "rag_pipeline" / "definitions.py").is_file()
+    assert {"path": ".env", "required": False} in compose["x-pipeline"]["env_file"]
 
 
 def test_what_switches_workers_on_names_files_that_the_image_has(compose):
