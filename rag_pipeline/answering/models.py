@@ -9,6 +9,7 @@ from typing import Final
 from rag_pipeline.answering.chat import ServedModel, Wire
 from rag_pipeline.answering.language_model import LanguageModel
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.extras import how_to_add
 from rag_pipeline.settings.answering import Answering
 
 _KEY_VARIABLES: Final = {
@@ -38,7 +39,7 @@ def what_is_missing(settings: Answering, environ: Mapping[str, str]) -> Iterator
     if provider == "none":
         return
     if provider == "anthropic" and importlib.util.find_spec("anthropic") is None:
-        yield "provider", "anthropic is not installed: run `pip install 'rag-pipeline[anthropic]'`"
+        yield "provider", f"anthropic is not installed: {how_to_add('anthropic')}"
     if not settings.model:
         yield "model", f"answering.provider is {provider!r}, but no model is named: name it as the provider does"
     if provider == "azure-openai" and not settings.base_url:

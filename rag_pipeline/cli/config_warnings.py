@@ -12,6 +12,7 @@ import pathspec
 
 from rag_pipeline.cli.answering_warnings import answering_warnings
 from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.extras import how_to_add
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.settings.complaints import Complaint, Place
 from rag_pipeline.sources.git.command import git_environment, run_git
@@ -89,14 +90,11 @@ def _models(settings: Settings) -> Iterator[Complaint]:
     provider = settings.embedding.provider
     extras = {"sentence-transformers": "sentence_transformers", "fastembed": "fastembed"}
     if provider in extras and not importlib.util.find_spec(extras[provider]):
-        yield _doubt(
-            ("embedding", "provider"), f"{provider} is not installed: run `pip install 'rag-pipeline[{provider}]'`"
-        )
+        yield _doubt(("embedding", "provider"), f"{provider} is not installed: {how_to_add(provider)}")
     if settings.rerank.provider == "cross-encoder" and not any(map(importlib.util.find_spec, extras.values())):
         yield _doubt(
             ("rerank", "provider"),
-            "neither sentence-transformers nor fastembed is installed: "
-            "run `pip install 'rag-pipeline[sentence-transformers]'`",
+            f"neither sentence-transformers nor fastembed is installed: {how_to_add('sentence-transformers')}",
         )
     if provider == "local":
         yield from _embedder(settings, {})

@@ -8,6 +8,7 @@ import typer
 
 from rag_pipeline.cli.session import enter_dagster, settings_of_process
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.extras import how_to_add
 
 
 def worker(
@@ -30,7 +31,7 @@ def worker(
         import dagster_celery  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "a worker needs dagster-celery: install it with `pip install 'rag-pipeline[celery]'`"
+            f"a worker needs dagster-celery: {how_to_add('celery')}, or its requirements-celery.lock"
         ) from error
     import dagster as dg
 

@@ -16,6 +16,7 @@ from rag_pipeline.embedding.pool import BusyClock
 from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.embedding.tokens import count_word_pieces, encodable
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.extras import how_to_add
 from rag_pipeline.settings import Embedding
 
 T = TypeVar("T")
@@ -33,8 +34,7 @@ class _HubEmbedder(ABC):
     def __init__(self, settings: Embedding) -> None:
         if find_spec(self._module) is None:
             raise ConfigError(
-                f"embedding.provider is {self.provider!r}, but its package is missing: "
-                f"pip install 'rag-pipeline[{self.provider}]'"
+                f"embedding.provider is {self.provider!r}, but its package is missing: {how_to_add(self.provider)}"
             )
         self.model = settings.model
         self.dimensions = settings.dimensions

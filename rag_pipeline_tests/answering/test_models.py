@@ -54,7 +54,7 @@ def test_what_is_missing_stops_the_making_and_says_what_to_do():
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'rag-pipeline\[anthropic\]'"):
+    with pytest.raises(ConfigError, match=r"pip install -e '\.\[anthropic\]'"):
         make_language_model(answering(provider="anthropic", model="m"), environ=KEYS)
 
 

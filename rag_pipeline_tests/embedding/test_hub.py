@@ -54,7 +54,7 @@ def libraries(monkeypatch):
 @pytest.mark.parametrize("provider", ["sentence-transformers", "fastembed"])
 def test_a_missing_extra_names_what_to_install(provider, monkeypatch):
     monkeypatch.setattr(hub, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=rf"pip install 'rag-pipeline\[{provider}\]'"):
+    with pytest.raises(ConfigError, match=rf"pip install -e '\.\[{provider}\]'"):
         make_embedder(Embedding(provider=provider, model="m"), environ={})
 
 

@@ -62,7 +62,7 @@ def installed(request, monkeypatch) -> set[str]:
 
 def test_a_missing_extra_names_what_to_install(monkeypatch):
     monkeypatch.setattr(cross_encoder, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install 'rag-pipeline\[sentence-transformers\]' or .*\[fastembed\]'"):
+    with pytest.raises(ConfigError, match=r"pip install -e '\.\[sentence-transformers\]'.* fastembed"):
         make_reranker(Rerank(provider="cross-encoder"), environ={})
 
 

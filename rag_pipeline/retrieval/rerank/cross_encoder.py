@@ -17,6 +17,7 @@ import numpy as np
 from rag_pipeline.embedding.telemetry import hold_telemetry
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.errors import ConfigError, PermanentError
+from rag_pipeline.extras import how_to_add
 from rag_pipeline.model import SearchHit
 from rag_pipeline.retrieval.rerank.reranker import Reranker, passage_of
 from rag_pipeline.settings import Rerank
@@ -113,5 +114,5 @@ def make_cross_encoder(settings: Rerank) -> Reranker:
         return FastembedCrossEncoder(settings)
     raise ConfigError(
         "rerank.provider is 'cross-encoder', but its package is missing: "
-        "pip install 'rag-pipeline[sentence-transformers]' or 'rag-pipeline[fastembed]'"
+        f"{how_to_add('sentence-transformers')}, or the same with fastembed"
     )

@@ -46,4 +46,4 @@ def test_a_worker_without_the_extra_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dagster_celery", None)
     done = CliRunner().invoke(app, ["worker"])
     assert isinstance(done.exception, ConfigError)
-    assert "pip install 'rag-pipeline[celery]'" in str(done.exception)
+    assert "pip install -e '.[celery]'" in str(done.exception)
