@@ -144,7 +144,9 @@ def down() -> None:
 @app.command(short_help="Show what the index holds.")
 def status(
     as_json: AsJson = False,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 unless every source is fresh.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 when a source is stale or was never indexed.")
+    ] = False,
 ) -> None:
     """Show what is used, how fresh each source is, what the index holds, and what is quarantined."""
     from rag_pipeline.cli.freshness import complain_of_stale

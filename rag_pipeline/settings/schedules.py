@@ -34,7 +34,7 @@ class Schedules(Section):
     """When what happens; each schedule is switched on in the UI."""
 
     timezone: str = "UTC"
-    """Of all schedules; a name such as `Europe/Berlin`. Partitions are days in UTC whatever it is."""
+    """Of `scheduled_refresh`; a name such as `Europe/Berlin`. Partitions are days in UTC whatever it is."""
     refresh: str = "daily"
     """`daily` (02:05), `hourly` (five past), or a cron expression."""
 
