@@ -81,7 +81,9 @@ def test_filters_narrow_the_search_and_stand_in_the_address(tab: Tab):
     tab.search("retry")
     tab.page.get_by_role("combobox", name="Source").select_option(label="issues")
     expect(tab.page).to_have_url(tab.url + "/?q=retry&source_type=github_issue")
-    tab.page.get_by_role("combobox", name="Repository").select_option("acme/handbook")
+    # The address changes as one chooses, and the service is asked a moment later.
+    with tab.page.expect_response(lambda answer: "/v1/search?" in answer.url and "repository=" in answer.url):
+        tab.page.get_by_role("combobox", name="Repository").select_option("acme/handbook")
     expect(tab.page).to_have_url(tab.url + "/?q=retry&source_type=github_issue&repository=acme%2Fhandbook")
     expected = {"q": "retry", "k": "10", "source_type": "github_issue", "repository": "acme/handbook"}
     assert tab.stub.asked("/v1/search")[-1] == expected
