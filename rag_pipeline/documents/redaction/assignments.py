@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from rag_pipeline.documents.redaction.literals import Value, default_at, pieces, value_at
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import MARKER_START, Finding, places
@@ -48,18 +49,8 @@ _SEPARATED = re.compile(
     # A type that wraps it.
     r"(?:(?:[\w.]{1,40}\.)?(?:SecretStr|SecretString|Secret|String::from|str::from|aws\.String|ptr\.To|\[\]byte|Buffer\.from"
     r"|String|Field)\((?:default=)?(?=[\"'])|ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?(?=[\"'])"
-    r"|[*_]{1,2}[ \t]*|\([ \t]*|\[[ \t]*|<code>|<td>|str\()?"
+    r"|[*_]{1,2}[ \t]*|\([ \t]*(?:\n[ \t]+(?=[\"']))?|\[[ \t]*|<code>|<td>|str\()?"
 )
-_QUOTED = re.compile(
-    r"[rbuf$@]{0,2}(?P<q>\\?\"\"\"|'''|\\{1,7}\"|\"|\\?'|`{1,3})(?P<v>(?:(?!(?P=q))[^\n]){1,4096})(?P=q)"
-)
-_FOLDED = re.compile(r"[^\s\"'`]{4,2000}(?:\\?\n[ \t]+[^\s\"'`]{1,2000}){1,40}(?=[\"'])")
-_BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?P<v>(?:[ \t]+[^\s#]\S*(?<!:)[ \t]*(?:\n|$)){1,200})")
-_MORE_LINES = re.compile(r"(?:\\?\n[ \t]+[A-Za-z0-9+/=_.-]{6,}(?=[ \t]*(?:\n|$|[\"'])))*")
-_BARE = re.compile(r"[^\s\"'`<>|]{3,4096}")
-_NEXT_NAME = re.compile(r"[,;&](?=\s*[\w.-]+ ?[=:]|amp;|$|[\"')\]}])")
-_ESCAPED_BREAK = re.compile(r"\\+[nrt]")
-_DEFAULT = re.compile(r":?[-=]([^}\s\"']*)\}")
 _LINE_BREAK = re.compile(r"\\?\n[ \t]*")
 _LONG_WORD = re.compile(r"\S{200}")
 _LOGIN = re.compile(r"\b(?:machine|login|account)[ \t]+\S+\s+$|\bidentified[ \t]+$", re.IGNORECASE)
@@ -88,22 +79,15 @@ _ENTRY_BEFORE = re.compile(r",[ \t]*\n[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
 _PROSE: Final = frozenset({"is", "was", "set to", "to", "equals", "|", ""})
 
 
-class _Value(NamedTuple):
-    start: int
-    end: int
-    quoted: bool
-
-
 def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding]:
     """Values whose name says that they are secret and that look it; `lowered` is the text in small letters."""
     for word in _WORDS:
         length = len(word.rstrip("="))
         for at in places(lowered, word):
-            if found := _judged(text, at + (word[0] == " "), at + length, code=code):
-                yield found
+            yield from _judged(text, at + (word[0] == " "), at + length, code=code)
     for at in places(lowered, "key"):
-        if _is_key(text, lowered, at) and (found := _judged(text, at, at + 3, code=code)):
-            yield found
+        if _is_key(text, lowered, at):
+            yield from _judged(text, at, at + 3, code=code)
 
 
 def _is_key(text: str, lowered: str, at: int) -> bool:
@@ -112,20 +96,20 @@ def _is_key(text: str, lowered: str, at: int) -> bool:
     return before.endswith(_KEY_BEFORE) or text.startswith("_KEY", at - 1) or lowered.startswith("data", at + 4)
 
 
-def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
+def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]:
     separated = _SEPARATED.match(text, end)
     if separated is None:
-        return None
+        return
     name_start = _name_start(text, start)
     if text.startswith(MARKER_START, max(0, name_start - len(MARKER_START))):
-        return None  # the name of a kind, and what follows it is the next entry of a list
+        return  # the name of a kind, and what follows it is the next entry of a list
     if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
         # Deep inside one word, where looking at what follows each name would take the square of its length.
-        return None
+        return
     after_space = separated.group("space") is not None
     is_set = after_space and _is_set(text, name_start, end)
     if after_space and not is_set and not _may_follow_a_space(text, name_start, separated.end()):
-        return None
+        return
     name = text[name_start : separated.end("rest")]
     promised = sensitivity(name)
     separator = separated.group("sep").strip()
@@ -134,31 +118,37 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Finding | None:
         or (separator == "to" and name.lower() == "pass")
         or (separator == "," and (not separated.group("close") or "`" in separated.group("close")))
     ):
-        return None
-    value = _default(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
-    value = value or _value(text, separated.end())
+        return
+    value = default_at(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
+    value = value or value_at(text, separated.end())
     if value is None or (separator == "," and not value.quoted):
-        return None
+        return
     if not value.quoted and _is_no_value(text, value, after_line_break="\n" in separated["sep"]):
-        return None
-    plain = _LINE_BREAK.sub("", text[value.start : value.end])
+        return
     is_given = is_set or text.startswith("--", name_start)
     loose = not value.quoted and (code or separator in _PROSE) and not is_given
-    if not is_plausible(name, promised, plain, quoted=value.quoted, loose=loose):
-        return None
+    whole = pieces(text, value)
+    # What is put together may be no secret, and its first piece one: `"secret" + "&host=" + …`.
+    for places_of_it in (whole, whole[:1]) if len(whole) > 1 else (whole,):
+        plain = _LINE_BREAK.sub("", "".join(text[first:last] for first, last in places_of_it))
+        if is_plausible(name, promised, plain, quoted=value.quoted, loose=loose):
+            break
+    else:
+        return
     if separator.startswith(",") and _is_next_entry(text, name_start, separated["sep"], value):
-        return None
-    return Finding(kind=_kind(name, promised), start=value.start, end=value.end, rank=5)
+        return
+    for first, last in places_of_it:
+        yield Finding(kind=_kind(name, promised), start=first, end=last, rank=5)
 
 
-def _is_no_value(text: str, value: _Value, *, after_line_break: bool) -> bool:
+def _is_no_value(text: str, value: Value, *, after_line_break: bool) -> bool:
     """Whether what has no quotes is the next name, or what a program or YAML reads as something else."""
     if _NEGATED.match(text, value.start, value.end):
         return True
     return after_line_break and _NEXT_LINE_NAME.match(text, value.start) is not None
 
 
-def _is_next_entry(text: str, name_start: int, separator: str, value: _Value) -> bool:
+def _is_next_entry(text: str, name_start: int, separator: str, value: Value) -> bool:
     """Whether name and value are entries of one list: names all of them, a line for each or in a row.
 
     A value that looks chosen by a machine is none of them, and nor is that of an option.
@@ -216,38 +206,3 @@ def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
         return True
     is_quoted = text[value_start : value_start + 1] in {'"', "'"}
     return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None
-
-
-def _value(text: str, at: int) -> _Value | None:
-    if block := _BLOCK.match(text, at):
-        folded = block["v"]
-        return _Value(block.end("v") - len(folded.lstrip()), block.start("v") + len(folded.rstrip()), True)
-    if quoted := _QUOTED.match(text, at):
-        return _Value(*quoted.span("v"), True)
-    opening = text[at : at + 1]
-    if opening in {'"', "'"} and (folded_quote := _FOLDED.match(text, at + 1)):
-        return _Value(*folded_quote.span(), True)
-    bare = _BARE.match(text, at + (opening in {'"', "'", "`"}))
-    return _trimmed(text, bare) if bare else None
-
-
-def _default(text: str, at: int) -> _Value | None:
-    """What a shell takes when the variable is not set: `${PASSWORD:-value}`."""
-    found = _DEFAULT.match(text, at)
-    return _Value(*found.span(1), True) if found else None
-
-
-def _trimmed(text: str, bare: re.Match[str]) -> _Value:
-    """A value without quotes, less the punctuation that follows it, with the lines it goes on in."""
-    found = bare.group()
-    if cut := _NEXT_NAME.search(found):
-        found = found[: cut.start()]
-    found = _ESCAPED_BREAK.split(found)[0]
-    if not found.endswith("..."):
-        found = found.rstrip(",;:.")
-    while found.endswith((")", "]", "}")) and not any(opening in found for opening in "([{"):
-        found = found[:-1].rstrip(",;:.")
-    end = bare.start() + len(found)
-    if len(found) >= 24 and is_random(found) and (more := _MORE_LINES.match(text, end)):
-        end = more.end()
-    return _Value(bare.start(), end, False)

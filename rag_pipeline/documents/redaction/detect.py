@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from urllib.parse import unquote
 
 from rag_pipeline.documents.redaction.addresses import (
     find_emails,
@@ -15,6 +13,8 @@ from rag_pipeline.documents.redaction.addresses import (
     find_in_urls,
 )
 from rag_pipeline.documents.redaction.assignments import find_assignments
+from rag_pipeline.documents.redaction.companions import find_companions
+from rag_pipeline.documents.redaction.encoded import find_escaped, find_in_base64
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
@@ -22,17 +22,12 @@ from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
-REDACTION_VERSION = "3"
+REDACTION_VERSION = "4"
 """Raised whenever the same text could be redacted in another way."""
 
 _MOST_ROUNDS = 1000  # one or two are the rule; each takes away some text that no marker holds
-_ESCAPE = re.compile(r"%(?:5[Ff]|2[BbDdEeFf]|3[AaDd]|40|20|22)")
 _TWO_LETTERS = "\u0130"
 """The only one whose small letter is two characters: places in small letters must be those of the text."""
-_WORD_END = re.compile(r"[\s\"'<>`]")
-_LONGEST_WORD = 1000
-_SHORTEST_WORD = 20
-_MOST_WORDS = 2000
 
 
 def redact(text: str, *, emails: bool = False, allowed: Sequence[str] = (), code: bool = False) -> Redacted:
@@ -55,10 +50,18 @@ def redact(text: str, *, emails: bool = False, allowed: Sequence[str] = (), code
 
 def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iterator[Finding]:
     """What the detectors find, overlaps included."""
+    yield from _find_written(text, emails=emails, code=code)
+    yield from find_escaped(text, _find_tokens)
+    yield from find_in_base64(text, _find_written)
+
+
+def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Iterator[Finding]:
+    """Of a text as it is written, with nothing decoded."""
     lowered = text.replace(_TWO_LETTERS, "i").lower()
     yield from find_key_blocks(text)
     yield from find_tokens(text, lowered)
     yield from find_prefixed(text)
+    yield from find_companions(text)
     yield from find_in_urls(text)
     yield from find_in_headers(text, lowered)
     yield from find_in_calls(text, lowered)
@@ -68,8 +71,11 @@ def find_secrets(text: str, *, emails: bool = False, code: bool = False) -> Iter
         yield from find_in_tables(text)
     if emails:
         yield from find_emails(text)
-    if "%" in text:
-        yield from _find_escaped(text)
+
+
+def _find_tokens(text: str) -> Iterator[Finding]:
+    yield from find_tokens(text, text.lower())
+    yield from find_prefixed(text)
 
 
 def _wanted(text: str, findings: Iterable[Finding], allowed: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
@@ -98,33 +104,3 @@ def _everywhere(text: str, findings: Sequence[Finding]) -> list[Finding]:
         and is_random(value)
     }
     return merged([*findings, *occurrences(text, kinds, rank=8)])
-
-
-def _find_escaped(text: str) -> Iterator[Finding]:
-    """Secrets in percent-encoded words, which no pattern sees: decoded, and found again where they stood."""
-    for start, word in islice(_escaped_words(text), _MOST_WORDS):
-        plain = unquote(word, errors="replace").replace("\n", " ")
-        for found in [*find_tokens(plain, plain.lower()), *find_prefixed(plain)]:
-            if at := _encoded_place(word, plain[found.start : found.end]):
-                yield Finding(kind=found.kind, start=start + at[0], end=start + at[1], rank=found.rank)
-
-
-def _escaped_words(text: str) -> Iterator[tuple[int, str]]:
-    done = 0
-    for escape in _ESCAPE.finditer(text):
-        if escape.start() < done:
-            continue
-        first = max(done, escape.start() - _LONGEST_WORD)
-        begins = max((m.end() for m in _WORD_END.finditer(text, first, escape.start())), default=first)
-        ends = _WORD_END.search(text, escape.end(), escape.end() + _LONGEST_WORD)
-        done = ends.start() if ends else min(len(text), escape.end() + _LONGEST_WORD)
-        if done - begins >= _SHORTEST_WORD:
-            yield begins, text[begins:done]
-
-
-def _encoded_place(encoded: str, value: str) -> tuple[int, int] | None:
-    pattern = "".join(
-        f"(?:{re.escape(c)}|%{ord(c):02X}|%{ord(c):02x})" if ord(c) < 128 else re.escape(c) for c in value
-    )
-    found = re.search(pattern, encoded)
-    return found.span() if found else None
