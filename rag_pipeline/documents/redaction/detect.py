@@ -18,7 +18,16 @@ from rag_pipeline.documents.redaction.encoded import find_escaped, find_in_base6
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
-from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, Redacted, apply, composed, merged
+from rag_pipeline.documents.redaction.spans import (
+    MARKER,
+    MARKER_START,
+    Finding,
+    Redacted,
+    apply,
+    composed,
+    holds_run,
+    merged,
+)
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
@@ -60,8 +69,10 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
     lowered = text.replace(_TWO_LETTERS, "i").lower()
     yield from find_key_blocks(text)
     yield from find_tokens(text, lowered)
-    yield from find_prefixed(text)
-    yield from find_companions(text)
+    has_run = holds_run(text)
+    yield from find_prefixed(text, has_run=has_run)
+    if has_run:
+        yield from find_companions(text)
     yield from find_in_urls(text)
     yield from find_in_headers(text, lowered)
     yield from find_in_calls(text, lowered)

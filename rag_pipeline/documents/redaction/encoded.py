@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
-from rag_pipeline.documents.redaction.spans import Finding, places
+from rag_pipeline.documents.redaction.spans import Finding, holds_run, places
 
 Find = Callable[[str], Iterator[Finding]]
 """What finds secrets in a text that was decoded."""
@@ -22,17 +22,18 @@ _SHORTEST_WORD: Final = 20
 _MOST_WORDS: Final = 2000
 
 _BEGINNINGS: Final = (
-    "-----BEGIN ", '{"', '{ "', "{\n", "{\r\n", "postgres", "mongodb", "mysql:", "redis:", "rediss:", "amqp:", "https:",
+    "-----BEGIN ", '{ "', "{\n ", "{\n\t", "{\r\n", "postgres", "mongodb", "mysql:", "redis", "amqp:", "https:",
 )  # fmt: skip
 """How texts begin that are passed on in Base64: keys, credentials in JSON, addresses with a password."""
-_MARKS: Final = tuple(
-    base64.b64encode(beginning.encode()).decode()[: len(beginning) * 8 // 6] for beginning in _BEGINNINGS
+_MARKS: Final = (
+    "eyJ",  # `{"` and a letter
+    *(base64.b64encode(beginning.encode()).decode()[: len(beginning) * 8 // 6] for beginning in _BEGINNINGS),
 )
 _BASE64 = re.compile(
-    r"[A-Za-z0-9+/_-]{16,60000}(?:\\?\n[ \t]*[A-Za-z0-9+/]{4,1000}(?==|[ \t]*[\n\"'`]|\Z)){0,500}={0,2}"
+    r"[A-Za-z0-9+/_-]{20,60000}(?:\\?\n[ \t]*[A-Za-z0-9+/]{4,1000}(?==|[ \t]*[\n\"'`]|\Z)){0,500}={0,2}"
 )
 _ENCODED_BEFORE = re.compile(r"[A-Za-z0-9+/_-]")
-_MANIFEST = re.compile(r"[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?Secret\b")
+_MANIFEST = re.compile(r"kind[\"']?[ \t]*:[ \t]*[\"']?Secret\b")
 _ENTRY = re.compile(
     r"^[ \t]*[\"']?(?P<name>[\w.-]{1,253})[\"']?[ \t]*:[ \t]*[\"']?(?P<value>[A-Za-z0-9+/]{8,60000}={0,2})[\"']?,?"
     r"[ \t]*$",
@@ -55,12 +56,12 @@ def find_escaped(text: str, find: Find) -> Iterator[Finding]:
 
 def find_in_base64(text: str, find: Find) -> Iterator[Finding]:
     """Base64 of a text with a secret in it, as a whole: after any name, or as a value of a Kubernetes `Secret`."""
-    words = (at for mark in _MARKS for at in places(text, mark))
+    words = (at for mark in _MARKS for at in places(text, mark)) if holds_run(text) else ()
     for at in islice(words, _MOST_WORDS):
         word = None if _ENCODED_BEFORE.match(text, at - 1, at) else _BASE64.match(text, at)
         if word and (kind := _kind_inside(word.group(), find)):
             yield Finding(kind=kind, start=at, end=word.end(), rank=3)
-    if _MANIFEST.search(text):
+    if "Secret" in text and _MANIFEST.search(text):
         for entry in islice(_ENTRY.finditer(text), _MOST_WORDS):
             # The name says what a password is.
             if kind := _kind_inside(entry["value"], find, name=entry["name"]):

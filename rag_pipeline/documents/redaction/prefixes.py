@@ -33,13 +33,17 @@ _PREFIXED: Final = tuple(
         ("airtable-token", r"pat[A-Za-z0-9]{14}\.", 0, r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     )
 )
+_MAY_HOLD_NO_RUN: Final = frozenset(["pagerduty-token", "sendgrid-key", "telegram-token"])
+"""Of these, hyphens and underscores may break every run of letters and digits."""
 _SHORT_MARKS: Final = frozenset(["pagerduty-token", "vault-token"])
 """Code may look like these; a random value does not look like code."""
 
 
-def find_prefixed(text: str) -> Iterator[Finding]:
-    """Every token of these formats."""
+def find_prefixed(text: str, *, has_run: bool = True) -> Iterator[Finding]:
+    """Every token of these formats; `has_run`: what `holds_run` says of the text."""
     for kind, mark, before, whole in _PREFIXED:
+        if not has_run and kind not in _MAY_HOLD_NO_RUN:
+            continue
         for marked in mark.finditer(text):
             found = whole.match(text, _start(text, marked.start(), before))
             if found and not is_placeholder(found.group()) and (kind not in _SHORT_MARKS or is_random(found.group())):
