@@ -200,7 +200,7 @@ def test_what_cannot_pass_is_not_repeated_and_says_what_to_do(reply, kind, words
 
 
 def test_parts_that_were_paid_for_are_handed_over_before_the_error():
-    both_asked = threading.Barrier(2, timeout=5)
+    both_asked = threading.Barrier(2, timeout=30)
 
     def half(request: Request) -> Reply:
         both_asked.wait()

@@ -54,13 +54,13 @@ def test_threads_that_hang_do_not_keep_anybody_waiting_and_call_when_they_end():
     release, ended = threading.Event(), threading.Event()
     workers = Workers(2, name="test")
     hanging = workers.submit(release.wait, 20.0)
-    assert workers.submit(str, 7).result(timeout=5) == "7"
+    assert workers.submit(str, 7).result(timeout=15) == "7"
     workers.close(then=ended.set)
     assert not ended.is_set()
     with pytest.raises(RuntimeError):
         workers.submit(str, 8)
     release.set()
-    assert ended.wait(timeout=5)
+    assert ended.wait(timeout=30)
     assert hanging.result()
 
 
@@ -74,7 +74,7 @@ def test_work_goes_on_while_the_caller_stores(pool):
 
     results = run_ahead(pool, work, range(2), ahead=2)
     next(results)
-    assert done.wait(timeout=2)
+    assert done.wait(timeout=30)
     assert len(list(results)) == 1
 
 
@@ -94,7 +94,7 @@ def test_after_an_error_nothing_is_started(pool):
 
 def test_overlapping_runs_are_counted_once():
     clock = BusyClock()
-    barrier = threading.Barrier(2, timeout=5)
+    barrier = threading.Barrier(2, timeout=30)
 
     def run() -> None:
         with clock.running():

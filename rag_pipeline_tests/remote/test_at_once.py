@@ -31,7 +31,7 @@ class Counted:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.005)
+        time.sleep(0.03)
         with self._lock:
             self.now -= 1
         return number * number

@@ -167,7 +167,7 @@ def test_health_answers_while_postgres_restarts_and_everything_recovers_by_itsel
                   f"{time.monotonic() - back:.1f} s")  # fmt: skip
             assert set(during) == {503}
             assert {status for _, status in seen} == {503}
-            assert max(seen)[0] < 2
+            assert max(seen)[0] < 10
 
 
 SLOW_ROUTE = """
