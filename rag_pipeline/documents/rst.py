@@ -14,7 +14,7 @@ from typing import Final
 from rag_pipeline.documents.edits import GONE, Edit, edited
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.link_words import carries_words, image_words, is_badge
-from rag_pipeline.documents.rst_directives import DIRECTIVE, body_of, first_line, is_admonition, is_verbatim
+from rag_pipeline.documents.rst_directives import DIRECTIVE, body_of, first_line, is_admonition, is_verbatim, read_as
 from rag_pipeline.documents.rst_inline import inline_edits
 from rag_pipeline.documents.titles import rst_title
 
@@ -112,7 +112,7 @@ class _Scanner:
             self._cut(1 + self._body_lines(indent))
 
     def _take_directive(self, directive: re.Match[str], indent: int) -> None:
-        name, argument = directive["name"].lower(), directive["argument"] or ""
+        name, argument = read_as(directive["name"].lower()), directive["argument"] or ""
         body = body_of(name)
         if body == "dropped":
             self._cut(1 + self._body_lines(indent))

@@ -62,8 +62,26 @@ _OBJECT_KINDS: Final = {
     "doxygenclass": "class", "doxygenfunction": "function", "doxygenstruct": "struct",
     "classmethod": "class method", "staticmethod": "static method",
 }  # fmt: skip
+_KNOWN: Final = _VERBATIM | _DROPPED | _TRANSPARENT | _ADMONITIONS.keys() | _OBJECT_KINDS.keys()
+_OF_WORD: Final = {
+    "block": "code-block", "code": "code-block", "prompt": "prompt", "console": "console", "terminal": "terminal",
+    "graph": "graph", "table": "table", "tab": "tab", "tabs": "tabs", "group": "tab", "card": "card",
+    "dropdown": "dropdown",
+}  # fmt: skip
+"""By a word in the name of a directive that nobody knows."""
 _NAMES_ALONE: Final = frozenset(["option", "cmdoption", "envvar", "describe", "object", "confval", "term"])
 """What they describe is said by its own form: `--verbose`, `HOME`."""
+
+
+def read_as(name: str) -> str:
+    """The directive that one of an unknown name is read as: `prism-code-block` as `code-block`, `md-tab` as `tab`.
+
+    Extensions name theirs after those that everybody knows. Only such are taken of which every word stays.
+    """
+    words = name.split("-")
+    if len(words) < 2 or name in _KNOWN:
+        return name
+    return next((_OF_WORD[word] for word in reversed(words) if word in _OF_WORD), name)
 
 
 def body_of(name: str) -> Body:

@@ -17,7 +17,7 @@ from rag_pipeline_tests.bench.abstention import bench_abstention
 from rag_pipeline_tests.bench.checks import bench_checks
 from rag_pipeline_tests.bench.chunkers import bench_chunkers
 from rag_pipeline_tests.bench.cutting import bench_cutting
-from rag_pipeline_tests.bench.edits import bench_edits
+from rag_pipeline_tests.bench.edits import EDITS_PER_FILE, bench_edits
 from rag_pipeline_tests.bench.fan_out import bench_fan_out
 from rag_pipeline_tests.bench.github import bench_github
 from rag_pipeline_tests.bench.large_day import bench_large_day
@@ -98,6 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--packages", type=Path, metavar="FOLDER", help="a site-packages folder, for `peers`")
     parser.add_argument("--peers", default="", help="some of them, comma-separated, and `ours`; for `peers`")
     parser.add_argument("--parts", default="", help=f"some of {', '.join(PARTS)}, comma-separated; for `peers`")
+    parser.add_argument(
+        "--edits", type=int, default=EDITS_PER_FILE, metavar="N", help="of each file, for `edits`; 0: of every word"
+    )
+    parser.add_argument("--word", default="another", help="what stands in the place of a word, for `edits`")
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
     chosen = _names(options.only) or everything
@@ -112,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sized["scale"] = {"chunks": options.chunks, "keep": options.keep, "plot": options.plot}
             sized["peers"] = {"files": options.files, "packages": options.packages, "peers": _names(options.peers),
                               "parts": _names(options.parts)}  # fmt: skip
+            sized["edits"] = {"edits": options.edits, "new": options.word}
             more = {"chunkers": data, "retrievers": data, "abstention": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:

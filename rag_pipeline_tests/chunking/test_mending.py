@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from rag_pipeline.chunking import chunk_document, count_words
 from rag_pipeline.chunking.code.grammars import grammar_of
 from rag_pipeline.chunking.code.mending import mended_python
 from rag_pipeline.chunking.code.syntax_blocks import syntax_blocks
+from rag_pipeline.lake import store
 from rag_pipeline.model import Document
 from rag_pipeline.settings import Chunking
 
@@ -123,14 +125,45 @@ def test_a_broken_keyword_between_two_terms_is_read_as_one(keyword: tuple[int, i
     assert len(mended[0]) == len(broken)
 
 
+STORE = Path(store.__file__).read_text(encoding="utf-8")
+
+
+def pieces(document: Document) -> list[str]:
+    """The texts of its chunks, which stand where they say they do."""
+    chunks = list(chunk_document(document, settings=Chunking(), count_tokens=count_words))
+    assert all(document.text[chunk.start_char : chunk.end_char] == chunk.text for chunk in chunks)
+    return [chunk.text for chunk in chunks]
+
+
+@pytest.mark.parametrize("keyword", ["class", "def", "for", "try", "with"])
+def test_a_word_shorter_than_its_keyword_moves_no_cut_either(make_document: MakeDocument, keyword: str) -> None:
+    before = Counter(pieces(make_document(STORE, path="store.py", source_type="code")))
+    places = [match.span(1) for match in re.finditer(rf"(?m)^ *({keyword})\b[^\n]*:$", STORE)]
+    assert places
+    for start, end in places:
+        edited = make_document(f"{STORE[:start]}zq{STORE[end:]}", path="store.py", source_type="code")
+        assert (Counter(pieces(edited)) - before).total() <= 3
+
+
+def test_what_stands_behind_a_longer_keyword_is_named_where_it_stood() -> None:
+    text = CODE.replace("class Store", "zq Store", 1)
+    found, whole = (syntax_blocks(source, language="python", min_chars=20) for source in (text, CODE))
+    assert found and whole
+    moved = len(CODE) - len(text)
+    assert [(block.start, block.path) for block in found] == [
+        (block.start - (moved if block.start > CODE.index("class Store") else 0), block.path) for block in whole
+    ]
+
+
 @given(st.text(alphabet="abc\n\t :\"'#()[]{}\\.é_", max_size=200).map(str.encode))
-def test_what_is_mended_is_as_long_and_whole(source: bytes) -> None:
+def test_what_is_mended_parses_and_says_how_much_longer_it_is(source: bytes) -> None:
     grammar = grammar_of("python")
     assert grammar
     if mended := mended_python(source, grammar.parse):
-        text, tree = mended
-        assert len(text) == len(source)
-        assert not tree.root_node.has_error
+        at, by = mended.longer_at, mended.longer_by
+        assert 0 <= by == len(mended.text) - len(source)
+        assert (mended.text[:at], not by or mended.text[at + by :][-8:]) == (source[:at], not by or source[at:][-8:])
+        assert not mended.tree.root_node.has_error
 
 
 @pytest.mark.parametrize("text", [b"x:\n" * 100_000, b"'''" + b"\\" * 500_000, b"(" * 300_000 + b"a b:"])

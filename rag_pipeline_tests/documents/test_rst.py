@@ -99,6 +99,24 @@ def test_a_manual_keeps_its_words_and_their_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("directive", "words"),
+    [
+        (".. prism-code-block:: text", ".. prism-code-block:: text"),
+        (".. my-table:: Sizes", ".. my-table:: Sizes"),
+        (".. md-tab:: Fish", "Fish"),
+        (".. group-panel:: Fish", "Fish"),
+        (".. date-include:: Fish", "date-include Fish"),
+        (".. py-setting:: DEBUG", "py-setting DEBUG"),
+    ],
+)
+def test_a_directive_that_nobody_knows_is_read_as_the_one_it_is_named_after(directive: str, words: str) -> None:
+    text = f"Before.\n\n{directive}\n\n   `a <b>`_ stays\n\nAfter.\n"
+    lines = extract_rst(text).text.split("\n")
+    assert lines[2] == words
+    assert lines[4].strip() == ("`a <b>`_ stays" if words.startswith("..") else "a stays")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Example::\n\n    :class:`~not.touched`\n    .. note:: nor this\n\nAfter.",

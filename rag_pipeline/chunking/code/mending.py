@@ -11,12 +11,23 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from keyword import kwlist, softkwlist
-from typing import Final
+from typing import Final, NamedTuple
 
 from tree_sitter import Tree
 
-Mender = Callable[[bytes, Callable[[bytes], Tree | None]], tuple[bytes, Tree] | None]
-"""A text that does not parse and its parser, to what may have been meant: a text of the same length, and its tree."""
+
+class Mended(NamedTuple):
+    """What may have been meant by a text that does not parse."""
+
+    text: bytes
+    tree: Tree
+    longer_at: int = 0
+    longer_by: int = 0
+    """What stands behind `longer_at` stood so many bytes earlier in the text as it was."""
+
+
+Mender = Callable[[bytes, Callable[[bytes], Tree | None]], Mended | None]
+"""A text that does not parse and its parser, to what may have been meant."""
 
 _MAX_LINES: Final = 3
 _MAX_SUITE_LINES: Final = 400
@@ -39,8 +50,8 @@ _TOKEN: Final = re.compile(rb"([^\W\d]\w*)|\w+|\S|\n")
 _RESERVED: Final = frozenset(word.encode() for word in (*kwlist, *softkwlist))
 
 
-def mended_python(source: bytes, parse: Callable[[bytes], Tree | None]) -> tuple[bytes, Tree] | None:
-    """The source with a keyword in place of the word that breaks it, as long as before; None where none is of help."""
+def mended_python(source: bytes, parse: Callable[[bytes], Tree | None]) -> Mended | None:
+    """The source with a keyword in place of the word that breaks it, filled up to its length; None where none helps."""
     budget = _MAX_PARSED_BYTES
     plain = _QUOTED.sub(_blanked, source)
     headers = ((header.span(2), _fitting(plain, header, end)) for header, end in _broken_headers(plain))
@@ -50,12 +61,10 @@ def mended_python(source: bytes, parse: Callable[[bytes], Tree | None]) -> tuple
             budget -= len(source)
             if budget < 0:
                 return None
-            if len(keyword) > stop - start:
-                continue
-            mended = source[:start] + keyword.ljust(stop - start) + source[stop:]
-            tree = parse(mended)
+            text = source[:start] + keyword.ljust(stop - start) + source[stop:]
+            tree = parse(text)
             if tree is not None and not tree.root_node.has_error:
-                return mended, tree
+                return Mended(text, tree, longer_at=start, longer_by=len(text) - len(source))
     return None
 
 

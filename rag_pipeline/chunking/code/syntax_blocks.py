@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from itertools import pairwise
-from typing import Final
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
 
 from tree_sitter import Tree
 
@@ -15,8 +15,20 @@ from rag_pipeline.chunking.code.tree_walk import Gap, TreeWalk
 
 _ENDLESS_LINE_BYTES: Final = 5_000
 
-_Part = tuple[int, bytes, Tree]
-"""Where it begins, its text and the tree of that."""
+
+class _Part(NamedTuple):
+    """A part of a source that is parsed by itself; mended, it may be longer than it was."""
+
+    start: int
+    """Where it begins in the source."""
+    text: bytes
+    tree: Tree
+    longer: Sequence[tuple[int, int]] = ()
+    """From which byte of its text on, by how many."""
+
+    def place(self, at: int) -> int:
+        """Where a byte of its text stands in the source."""
+        return self.start + at - sum(by for since, by in self.longer if since < at)
 
 
 def syntax_blocks(text: str, *, language: str | None, min_chars: int) -> list[Block] | None:
@@ -46,23 +58,23 @@ def _gaps(source: bytes, grammar: Grammar, *, bound: int) -> dict[int, Gap] | No
     tree = grammar.parse(source)
     if tree is None:
         return None
-    parts = [(0, source, tree)]
+    parts = [_Part(0, source, tree)]
     if tree.root_node.has_error and grammar.restarts is not None:
         parts = _parts(source, grammar, grammar.restarts)
     gaps: dict[int, Gap] = {}
     error_bytes = 0
     has_long_lines = max(map(len, source.split(b"\n"))) > 4 * bound
-    for above, (start, text, part) in enumerate(parts):
+    for above, part in enumerate(parts):
         walk = TreeWalk(
-            source=text,
+            source=part.text,
             roles=grammar.roles,
             namers=grammar.namers,
             bound=bound,
             has_long_lines=has_long_lines,
             parts_above=above,
         )
-        walk.run(part.root_node)
-        gaps.update((start + at, gap) for at, gap in walk.gaps.items())
+        walk.run(part.tree.root_node)
+        gaps.update((part.place(at), gap) for at, gap in walk.gaps.items())
         error_bytes += walk.error_bytes
     return gaps if error_bytes * 2 <= len(source) else None
 
@@ -70,14 +82,22 @@ def _gaps(source: bytes, grammar: Grammar, *, bound: int) -> dict[int, Gap] | No
 def _parts(source: bytes, grammar: Grammar, restarts: re.Pattern[bytes]) -> list[_Part]:
     """A broken text in parts, as one broken word must not change how everything after it is read; or mended as one."""
     starts = [0, *(match.start() for match in restarts.finditer(source) if match.start()), len(source)]
-    texts = [source[start:end] for start, end in pairwise(starts)]
-    trees = [grammar.parse(text) for text in texts]
-    for i, tree in enumerate(trees):
-        if grammar.mended and tree and tree.root_node.has_error:
-            texts[i], trees[i] = grammar.mended(texts[i], grammar.parse) or (texts[i], tree)
-    if all(tree and not tree.root_node.has_error for tree in trees) and (whole := grammar.parse(b"".join(texts))):
-        return [(0, b"".join(texts), whole)]
-    return [(start, text, tree) for start, text, tree in zip(starts, texts, trees, strict=False) if tree]
+    parts = [_part(start, source[start:end], grammar) for start, end in pairwise(starts)]
+    parsed = [part for part in parts if part is not None]
+    if len(parsed) == len(parts) and not any(part.tree.root_node.has_error for part in parsed):
+        text = b"".join(part.text for part in parsed)
+        if whole := grammar.parse(text):
+            before = accumulate((len(part.text) for part in parsed), initial=0)
+            longer = [(at + since, by) for at, part in zip(before, parsed, strict=False) for since, by in part.longer]
+            return [_Part(0, text, whole, longer)]
+    return parsed
+
+
+def _part(start: int, text: bytes, grammar: Grammar) -> _Part | None:
+    tree = grammar.parse(text)
+    if grammar.mended and tree and tree.root_node.has_error and (mended := grammar.mended(text, grammar.parse)):
+        return _Part(start, mended.text, mended.tree, [(mended.longer_at, mended.longer_by)])
+    return _Part(start, text, tree) if tree else None
 
 
 def _tiled(gaps: Mapping[int, Gap], source: bytes, *, length: int) -> list[Block]:
