@@ -104,6 +104,8 @@ def test_an_interrupt_leaves_nothing_behind(used, tmp_path):
     running = subprocess.Popen(
         [sys.executable, "-c", "from rag_pipeline.cli import main; main()", "eval", "--dataset", str(folder)],
         cwd=used.folder, env=used.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell that starts this in the background has told it to ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     try:
         until = time.monotonic() + 60

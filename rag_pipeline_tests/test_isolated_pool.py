@@ -120,8 +120,8 @@ from rag_pipeline_tests.test_isolated_pool import waited
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have switched it off for what runs behind it
 with IsolatedPool(2, timeout_s=10, memory_bytes=1 << 30) as pool:
-    print(*{pid for _, pid in pool.map(waited, [0.1] * 4, at_once=2)}, flush=True)
     try:
+        print(*{pid for _, pid in pool.map(waited, [0.1] * 4, at_once=2)}, flush=True)
         list(pool.map(waited, [9.0] * 4, at_once=2))
     except KeyboardInterrupt:
         print("interrupted", flush=True)

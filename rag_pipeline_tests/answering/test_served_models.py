@@ -172,9 +172,9 @@ def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_was_said(pr
 @both
 def test_a_service_that_falls_silent_is_given_up_though_it_says_that_it_is_there(provider):
     with asking(Stalls(after=["Like "], drips=True), provider=provider) as model:
-        pieces = model.stream(timeout_s=0.3)
+        pieces = model.stream(timeout_s=2)
         assert next(pieces).text == "Like "
-        with pytest.raises(TransientError, match=r"fell silent for 0\.3 s"):
+        with pytest.raises(TransientError, match=r"fell silent for 2 s"):
             next(pieces)
         assert model.server.hung_up.wait(10)
 
@@ -182,7 +182,7 @@ def test_a_service_that_falls_silent_is_given_up_though_it_says_that_it_is_there
 @both
 def test_a_text_that_is_complete_does_not_fail_for_what_never_comes_after_it(provider):
     with asking(says("Like this.", waits_for_usage=True), provider=provider) as model:
-        assert joined(model.stream(timeout_s=1)).text == "Like this."
+        assert joined(model.stream(timeout_s=4)).text == "Like this."
 
 
 @both

@@ -155,13 +155,13 @@ def test_who_waits_too_long_for_a_model_goes_on_without():
 
     def wait() -> None:
         begun.set()
-        assert free.wait(10)
+        assert free.wait(30)
 
     factory.wait = wait
     shared = embedders(factory, patience_s=0.01)
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(ask, shared, "one")
-        assert begun.wait(10)
+        assert begun.wait(30)
         with pytest.raises(TransientError, match="at work"):
             ask(shared, "two")
         free.set()
@@ -247,13 +247,13 @@ def test_a_model_that_is_at_work_when_its_time_is_over_ends_its_work_first():
 
     def wait() -> None:
         begun.set()
-        assert free.wait(10)
+        assert free.wait(30)
 
     shared = embedders(factory)
     factory.wait = wait
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(ask, shared, "one")
-        assert begun.wait(10)
+        assert begun.wait(30)
         shared.close()
         assert not factory.made[0].is_closed
         free.set()

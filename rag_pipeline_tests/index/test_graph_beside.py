@@ -79,7 +79,7 @@ def test_an_error_of_the_caller_ends_the_build(database, connection):
         raise RuntimeError("of the caller")
     assert building(connection) == 0
     assert not has_graph(connection, space)
-    assert threading.active_count() == started
+    assert threading.active_count() <= started
     # Nothing of it is in the way of the next.
     assert connection.execute(
         "SELECT count(*) FROM pg_locks WHERE relation = 'rag.vectors_1'::regclass"

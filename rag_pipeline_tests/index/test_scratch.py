@@ -16,7 +16,8 @@ from rag_pipeline.index.scratch import PREFIX, scratch_database, scratch_databas
 from rag_pipeline_tests.databases import new_database
 
 _HOLDER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have switched it off
 from rag_pipeline.index.scratch import scratch_database
 with scratch_database(sys.argv[1]):
     print("ready", flush=True)

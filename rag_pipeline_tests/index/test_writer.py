@@ -280,7 +280,7 @@ def test_two_writers_of_the_same_documents_neither_deadlock_nor_mix_states(datab
         with connected(database) as connection:
             writer = IndexWriter(connection, fingerprint="v1", now=NOW)
             for at in range(rounds):
-                start.wait(5)
+                start.wait(60)
                 # Some that both have written before, some that are new to both.
                 both = [*names, *(f"{at} {name}" for name in names)]
                 shuffled = order.sample(both, len(both))

@@ -224,9 +224,9 @@ def test_a_service_with_names_answers_to_no_other(frame: Service, tmp_path) -> N
 
 @pytest.fixture(scope="module")
 def port(frame: Service) -> Iterator[str]:
-    app = make_app(frame.services, read_timeout_s=0.5)
+    app = make_app(frame.services, read_timeout_s=1.5)
     with_routes(app)
-    with on_a_port(app, headers_timeout_s=0.5) as address:
+    with on_a_port(app, headers_timeout_s=1.5) as address:
         yield address
 
 
@@ -280,7 +280,7 @@ def test_headers_that_do_not_arrive_are_given_up_and_so_are_those_that_drip(port
                     time.sleep(0.1)
                     raw.sendall(b"h")
             assert everything(raw) == b""
-            assert time.monotonic() - started >= 0.4
+            assert time.monotonic() - started >= 1.4
     with connect(port) as raw:
         assert everything(raw) == b"", "a connection on which nothing is asked"
 

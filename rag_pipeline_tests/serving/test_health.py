@@ -212,7 +212,7 @@ def test_the_command_serves_logs_json_and_ends_in_order_when_told(indexed: str, 
                 pass
             process.send_signal(signal.SIGTERM)
             assert slow.result().json() == "done", "what has begun is finished"
-        lines, told = process.communicate(timeout=20)
+        lines, told = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0, told

@@ -180,11 +180,12 @@ def test_work_beyond_what_may_wait_is_told_to_come_back() -> None:
 
 
 def test_work_that_takes_too_long_is_given_up_and_keeps_its_place_until_it_ends() -> None:
-    go_on, begun = threading.Event(), []
+    go_on, taken, begun = threading.Event(), threading.Event(), []
 
     async def scenario(workers: Workers) -> None:
         with pytest.raises(HTTPException) as late:
-            await workers.run(lambda: go_on.wait(30), timeout_s=0.05)
+            await workers.run(lambda: taken.set() or go_on.wait(30), timeout_s=1.0)
+        assert taken.is_set()
         assert late.value.status_code == 504
         assert workers.busy == 1, "a thread that nobody waits for is still a thread"
         # What waits behind it and is given up is never begun.

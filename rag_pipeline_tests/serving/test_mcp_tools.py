@@ -280,7 +280,7 @@ def test_an_error_that_nobody_foresaw_is_in_the_log_and_not_in_the_answer(own_to
 
 
 def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(indexed, tmp_path):
-    impatient = tools(knowledge_of(indexed, tmp_path, timeout_s=0.5), timeout_s=0.3)
+    impatient = tools(knowledge_of(indexed, tmp_path, timeout_s=3), timeout_s=2)
 
     async def work(client: Client) -> tuple[str, str]:
         with connect(indexed) as blocking:

@@ -148,7 +148,7 @@ def test_a_link_to_an_answer_asks_only_when_one_wants_it(tab: Tab):
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab.ask(QUESTION)
     tab.page.locator("#answer").get_by_role("button", name="Copy link").click()
-    expect(tab.page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(tab.page.get_by_role("status")).to_have_text("Copied")
     link = tab.page.evaluate("navigator.clipboard.readText()")
     assert link == tab.page.url
     tab.open(link.removeprefix(tab.url))

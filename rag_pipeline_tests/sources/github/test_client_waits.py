@@ -72,7 +72,7 @@ def test_a_server_error_may_say_how_long_to_wait():
 
 
 def test_an_answer_that_does_not_come_in_time_is_tried_again():
-    with client_on(in_turn(Reply(body=[], delay_s=0.7), OK), timeout_s=0.35) as (client, _, clock):
+    with client_on(in_turn(Reply(body=[], delay_s=5), OK), timeout_s=2) as (client, _, clock):
         assert client.get(ISSUES).data == OK.body
     assert len(clock.slept) == 1
     error, _ = error_of(TransientError, Reply(body=[], delay_s=0.3), timeout_s=0.05, max_retries=0)
