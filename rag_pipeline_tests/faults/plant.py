@@ -72,6 +72,10 @@ class Plant:
             time.sleep(0.1)
         raise AssertionError(f"no run worker appeared: {self.printed()}")
 
+    def at_work(self) -> bool:
+        """Whether the process of any run is there."""
+        return bool(self._processes(_WORKER))
+
     def kill(self, victim: str) -> None:
         """End one of `worker`, `daemon`, `postgres` as a power cut would; one that has ended already stays ended."""
         if victim == "worker":
