@@ -32,7 +32,7 @@ def test_two_daemons_end_in_the_index_of_one(plant: Plant, project: GitRepositor
     plant.wait_for_worker()
     plant.launch_backfill()
     runs = _settled(plant)
-    # Dagster supports one daemon per instance, and says so in the log. What both take in the same moment is started twice;
+    # Dagster supports one daemon per instance, and says so in its log. What both take at once is started twice;
     # the second process leaves it alone, and the daemon that asks after that one calls the run failed and retries it.
     of_one = [run for run, (status, takers) in runs.items() if status != "SUCCESS" and takers == 1]
     assert of_one == [], _of_the_engine(plant)
