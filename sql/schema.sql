@@ -6,7 +6,7 @@
 --     ├──< source_progress, stored_parts     what the pipeline remembers of its own work
 --     └──< evaluations                       how good it was at answering labelled questions
 --   segments ──< postings                    which chunks hold a term: exact BM25
---   ingestion_failures                       what it could not process
+--   windows_read · ingestion_failures        what runs have read ahead, and what could not be processed
 --   checked_parts · source_freshness · usage · index_sizes · forgotten
 --                                            what was checked, how fresh it is, what it cost, how it grew, what stays out
 --   freshness                                a view of it for people
@@ -265,6 +265,19 @@ CREATE TABLE rag.source_progress (
     PRIMARY KEY (tenant_id, repository, source, space_id)
 );
 
+-- Days of a source that runs have read wholly, kept until everything before them is in the index, too.
+CREATE TABLE rag.windows_read (
+    tenant_id   text NOT NULL,
+    repository  text NOT NULL,
+    source      text NOT NULL,                 -- git
+    first_day   date NOT NULL,
+    last_day    date NOT NULL,
+    position    text NOT NULL,                 -- where the source stood at their end
+    position_at timestamptz NOT NULL,
+    fingerprint text NOT NULL,                 -- of the settings of that time
+    PRIMARY KEY (tenant_id, repository, source, first_day, last_day)
+);
+
 -- Lake parts that a stage has stored in this database: an unchanged part costs one look-up.
 CREATE TABLE rag.stored_parts (
     stage       text NOT NULL,                 -- embeddings or knowledge_index
@@ -317,6 +330,7 @@ CREATE TABLE rag.source_freshness (
     complete_until timestamptz,                -- everything that it showed up to here is in the index
     indexed_at     timestamptz,                -- when a run last found or made it complete
     problem        text,                       -- why it could not be read the last time; NULL: it could
+    covered_at     timestamptz,                -- the newest reading by a run that covered the day of its reading
     PRIMARY KEY (tenant_id, repository, source)
 );
 
@@ -486,6 +500,7 @@ ALTER TABLE rag.documents ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.chunks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.embedding_spaces ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.source_progress ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.windows_read ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.stored_parts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.ingestion_failures ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.schema_migrations ENABLE ROW LEVEL SECURITY;

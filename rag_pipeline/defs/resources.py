@@ -23,13 +23,15 @@ from rag_pipeline.index.forgetting import at_work, marks
 from rag_pipeline.index.freshness import note_asked
 from rag_pipeline.index.kept import KeptConnections, answers
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.model import Failure, SearchHit
+from rag_pipeline.model import DayRange, Failure, SearchHit
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Account, Models, Readings
+from rag_pipeline.refresh.git import note_windows
 from rag_pipeline.refresh.readings import Asked, by_the_run, note_readings
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found, open_retriever
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
 
 
@@ -136,22 +138,29 @@ class Pipeline:
         return connect_with_vectors(self.url)
 
     def note_readings(
-        self, connection: Connection, kind: str, *, at: datetime, failures: Sequence[Failure], asked: Asked = by_the_run
-    ) -> None:
-        """After this run has read all sources of a kind: remember what was read to the end, and since when."""
+        self, connection: Connection, kind: str, days: DayRange, *, at: datetime, failures: Sequence[Failure],
+        asked: Asked = by_the_run,
+    ) -> None:  # fmt: skip
+        """After this run over `days` has read all sources of a kind: remember what to the end, and since when."""
         with self.still_connected(connection) as live:
             self.readings.at |= note_readings(
-                self.settings, kind=kind, connection=live, at=at, failures=failures, asked=asked
+                self.settings, kind=kind, connection=live, days=days, at=at, failures=failures, asked=asked
             )
 
+    def note_git(self, connection: Connection, days: DayRange, report: RawReport) -> None:
+        """After this run has read these days of the git repositories: keep how far, for runs that come to it later."""
+        with self.still_connected(connection) as live:
+            note_windows(self.settings, live, days, report, now=self.clock())
+
     def note_drops(
-        self, connection: Connection, *, at: datetime, taken_for: Iterable[tuple[str, str]], emptied: bool
-    ) -> None:
+        self, connection: Connection, days: DayRange, *, at: datetime, taken_for: Iterable[tuple[str, str]],
+        emptied: bool,
+    ) -> None:  # fmt: skip
         """After this run has looked into the inbox: remember for which tenants and repositories it found something."""
         with self.still_connected(connection) as live:
             for tenant, repository in sorted(taken_for):
                 key = SourceKey(tenant=tenant, repository=repository, source="drops")
-                note_asked(live, key, at=at, newest=at)
+                note_asked(live, key, at=at, newest=at, covered=emptied and at.date() in days)
         self.readings.inbox_at = at if emptied else None
 
     def search(self, query: SearchQuery) -> Sequence[SearchHit]:

@@ -47,6 +47,37 @@ def advance(
     return connection.execute(queries("progress")["advance"], values).rowcount == 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadWindow:
+    """Days of a source that a run has read wholly."""
+
+    days: DayRange
+    position: str
+    """Where the source stood at their end."""
+    at: datetime
+
+
+def note_window(connection: Connection, key: SourceKey, window: ReadWindow, *, fingerprint: str) -> None:
+    """Keep what a run has read under these settings, unless the source is indexed further than that."""
+    values = _key(key) | {
+        "first": window.days.first, "last": window.days.last, "position": window.position, "position_at": window.at,
+        "fingerprint": fingerprint,
+    }  # fmt: skip
+    connection.execute(queries("progress")["note_window"], values)
+
+
+def windows_read(connection: Connection, key: SourceKey, *, fingerprint: str) -> list[ReadWindow]:
+    """What was read under these settings and is kept, from the first day on."""
+    rows = connection.execute(queries("progress")["windows_read"], _key(key) | {"fingerprint": fingerprint})
+    return [ReadWindow(days=DayRange(first=row[0], last=row[1]), position=row[2], at=row[3]) for row in rows]
+
+
+def drop_windows(connection: Connection, key: SourceKey, *, fingerprint: str, until: datetime) -> None:
+    """Keep no longer what was read up to `until`, nor what was read under other settings."""
+    values = _key(key) | {"fingerprint": fingerprint, "position_at": until}
+    connection.execute(queries("progress")["drop_windows"], values)
+
+
 def stored_parts(connection: Connection, space: EmbeddingSpace, days: DayRange, *, stage: str) -> dict[Part, str]:
     """Fingerprints of the parts that a stage has stored for these days."""
     rows = connection.execute(

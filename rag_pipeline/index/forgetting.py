@@ -32,8 +32,8 @@ _PATIENCE_S: Final = 60.0
 _BATCH: Final = 500  # documents
 _MERGE_TRIES: Final = 60  # seconds that another merge may take
 _MEMORIES: Final = (
-    "source_progress", "stored_parts", "checked_parts", "source_freshness", "index_sizes", "usage", "evaluations",
-    "api_keys", "requests_served", "index_changes",
+    "source_progress", "windows_read", "stored_parts", "checked_parts", "source_freshness", "index_sizes", "usage",
+    "evaluations", "api_keys", "requests_served", "index_changes",
 )  # fmt: skip
 _OF_TENANTS: Final = (
     "delete_usage", "delete_evaluations", "delete_keys", "delete_served", "delete_changes", "delete_marks_of_tenant",
@@ -210,6 +210,7 @@ def memories(connection: Connection, tenant: str, repository: str | None, *, rem
     if remove:
         with connection.transaction():
             connection.execute(sql["delete_progress"], values)
+            connection.execute(sql["delete_windows"], values)
             for name in ("delete_stored_parts", "delete_checked_parts", "delete_freshness", "delete_sizes"):
                 connection.execute(sql[name], values)
             if repository is not None:
@@ -224,6 +225,7 @@ def look_again(connection: Connection, *, tenant: str, repository: str | None, p
     """Let the next run read these sources from their beginning, and with `parts` index the whole lake again."""
     values = {"tenant": tenant, "repository": repository}
     connection.execute(queries("forgetting")["delete_progress"], values)
+    connection.execute(queries("forgetting")["delete_windows"], values)
     if parts:
         connection.execute(queries("forgetting")["delete_stored_parts"], values)
 

@@ -32,11 +32,19 @@ class SourceFreshness:
     """Of the repository, whatever the source."""
 
 
-def note_asked(connection: Connection, key: SourceKey, *, at: datetime, newest: datetime | None) -> None:
-    """Note that a source was read from `at` on, and its newest change; an older reading changes nothing."""
+def note_asked(
+    connection: Connection, key: SourceKey, *, at: datetime, newest: datetime | None, covered: bool = False
+) -> None:
+    """Note that a source was read from `at` on, and its newest change; an older reading changes nothing.
+
+    `covered`: by a run over the day of `at`, to the end.
+    """
     # A clock over there that is ahead of ours must not make the source look ahead of the index for ever.
     newest = min(newest, at) if newest else None
-    connection.execute(queries("freshness")["note_asked"], _key(key) | {"asked_at": at, "newest_item_at": newest})
+    connection.execute(
+        queries("freshness")["note_asked"],
+        _key(key) | {"asked_at": at, "newest_item_at": newest, "covered_at": at if covered else None},
+    )
 
 
 def note_unreadable(connection: Connection, key: SourceKey, *, reason: str, now: datetime) -> None:
@@ -48,6 +56,12 @@ def note_unreadable(connection: Connection, key: SourceKey, *, reason: str, now:
 def note_complete(connection: Connection, key: SourceKey, *, until: datetime, now: datetime) -> None:
     """Note that everything a source showed up to `until` is in the index; never moves backwards."""
     connection.execute(queries("freshness")["note_complete"], _key(key) | {"complete_until": until, "indexed_at": now})
+
+
+def covered(connection: Connection) -> dict[SourceKey, datetime]:
+    """Of each source that is complete up to less: the newest reading by a run that covered the day of its reading."""
+    rows = connection.execute(queries("freshness")["covered"])
+    return {SourceKey(tenant=row[0], repository=row[1], source=row[2]): row[3] for row in rows}
 
 
 def freshness(connection: Connection) -> Sequence[SourceFreshness]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from rag_pipeline.chunking.stage import Rules
 from rag_pipeline.documents import stage as documents
@@ -59,10 +59,10 @@ class IndexedParts:
         parts = parts_in(self._lake, stages, self._days)
         return [part for part in parts if (part.tenant, part.repository) == (tenant, repository)]
 
-    def is_read(self, part: Part, stages: Iterable[str], inputs: str) -> bool:
-        """Whether all files that these raw stages hold of the part were read from `inputs`."""
+    def is_read(self, part: Part, stages: Iterable[str], inputs: Set[str]) -> bool:
+        """Whether all files that these raw stages hold of the part were read from one of `inputs`."""
         found = [tags for stage in stages if (tags := self._lake.tags(stage, part))]
-        return all(tags.get("inputs") == inputs for tags in found)
+        return all(tags.get("inputs") in inputs for tags in found)
 
     def is_indexed(self, part: Part) -> bool:
         """Whether everything the raw stages hold of the part is in the index."""

@@ -12,7 +12,7 @@ from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
-from rag_pipeline.index.freshness import note_complete
+from rag_pipeline.index.freshness import covered, note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
@@ -129,14 +129,18 @@ def note_progress(
     """After the last stage: move the position of each source that is wholly in the index; their repositories.
 
     `git` is what this run has read of the git repositories; None: it has read none. A source that was read on a day of
-    this run, and has nothing left that the index lacks, is complete up to that reading.
+    this run, and has nothing left that the index lacks, is complete up to that reading; one that was read by another
+    run which covered its day, up to that one's.
     """
     sources = _sources(settings, lake, now=now, git=git)
     moved = [source.key.repository for source in sources if _is_moved(source, connection, space, lake, days)]
+    # Looked up after the positions were moved: of runs that end at once, one sees what the other did.
+    by_others = covered(connection)
     for source in sources:
         read_at = readings.of(source.key)
-        if read_at is not None and read_at.date() in days and pending_of(source, connection, space) == []:
-            note_complete(connection, source.key, until=read_at, now=now)
+        until = read_at if read_at is not None and read_at.date() in days else by_others.get(source.key)
+        if until is not None and pending_of(source, connection, space) == []:
+            note_complete(connection, source.key, until=until, now=now)
     return moved
 
 

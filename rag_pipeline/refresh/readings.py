@@ -12,7 +12,7 @@ from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.freshness import freshness, note_asked, note_unreadable
-from rag_pipeline.model import Failure
+from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import kinds_progress
@@ -91,10 +91,10 @@ def read_at_once(
 
 
 def note_readings(
-    settings: Settings, *, kind: str, connection: Connection, at: datetime, failures: Iterable[Failure],
-    asked: Asked = by_the_run,
+    settings: Settings, *, kind: str, connection: Connection, days: DayRange, at: datetime,
+    failures: Iterable[Failure], asked: Asked = by_the_run,
 ) -> dict[SourceKey, datetime]:  # fmt: skip
-    """After a run has read all sources of a kind (`git`, …) from `at` on: which were read to the end, and when.
+    """After a run over `days` has read all sources of a kind (`git`, …) from `at` on: which to the end, and when.
 
     Those that are not `asked` were read just before, by whoever planned the run, who has noted when.
     """
@@ -117,7 +117,7 @@ def note_readings(
         since = at if asked(source.key) else noted.get(source.key)
         if problem := problems.get((source.key.tenant, source.key.repository)):
             note_unreadable(connection, source.key, reason=redact(problem).text, now=at)
-        elif since is not None and _note(source, connection=connection, at=since):
+        elif since is not None and _note(source, connection=connection, at=since, days=days):
             read[source.key] = since
     return read
 
@@ -126,10 +126,11 @@ def _note_unreadable(source: Readable, error: RagPipelineError, *, connection: C
     note_unreadable(connection, source.key, reason=redact(str(error)).text, now=now)
 
 
-def _note(source: Readable, *, connection: Connection, at: datetime) -> bool:
+def _note(source: Readable, *, connection: Connection, at: datetime, days: DayRange | None = None) -> bool:
     """Whether it was read to the end."""
     if reason := source.incomplete():
         note_unreadable(connection, source.key, reason=redact(reason).text, now=at)
         return False
-    note_asked(connection, source.key, at=at, newest=source.newest())
+    covered = days is not None and at.date() in days
+    note_asked(connection, source.key, at=at, newest=source.newest(), covered=covered)
     return True

@@ -70,6 +70,8 @@ DELETE FROM rag.{vectors} WHERE tenant_id = %(tenant)s AND text_hash = ANY (%(ha
 -- What the pipeline remembers of a repository, or of a whole tenant.
 SELECT (SELECT count(*) FROM rag.source_progress
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
+       (SELECT count(*) FROM rag.windows_read
+        WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
        (SELECT count(*) FROM rag.stored_parts
         WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s)),
        (SELECT count(*) FROM rag.checked_parts
@@ -139,6 +141,10 @@ DELETE FROM rag.stored_parts
 WHERE stage = %(stage)s AND space_id = %(space)s AND tenant_id = %(tenant)s AND repository = %(repository)s
   AND day = %(day)s;
 
+-- name: delete_windows
+DELETE FROM rag.windows_read
+WHERE tenant_id = %(tenant)s AND (%(repository)s::text IS NULL OR repository = %(repository)s);
+
 -- name: delete_progress
 -- All that is read of these sources is looked at again by the next run.
 DELETE FROM rag.source_progress
@@ -153,6 +159,7 @@ VACUUM rag.{vectors};
 -- name: remembered
 -- Whose work the pipeline remembers.
 SELECT tenant_id, repository FROM rag.source_progress
+UNION SELECT tenant_id, repository FROM rag.windows_read
 UNION SELECT tenant_id, repository FROM rag.stored_parts
 UNION SELECT tenant_id, repository FROM rag.checked_parts
 UNION SELECT tenant_id, repository FROM rag.source_freshness

@@ -13,6 +13,29 @@ ON CONFLICT (tenant_id, repository, source, space_id) DO UPDATE SET
 WHERE (present.position, present.position_at, present.fingerprint)
    IS DISTINCT FROM (excluded.position, excluded.position_at, excluded.fingerprint);
 
+-- name: note_window
+-- What is behind the position of these settings need not be kept.
+INSERT INTO rag.windows_read AS present
+    (tenant_id, repository, source, first_day, last_day, position, position_at, fingerprint)
+SELECT %(tenant)s, %(repository)s, %(source)s, %(first)s, %(last)s, %(position)s, %(position_at)s, %(fingerprint)s
+WHERE NOT EXISTS (SELECT FROM rag.source_progress AS p
+                  WHERE p.tenant_id = %(tenant)s AND p.repository = %(repository)s AND p.source = %(source)s
+                    AND p.fingerprint = %(fingerprint)s AND p.position_at >= %(position_at)s)
+ON CONFLICT (tenant_id, repository, source, first_day, last_day) DO UPDATE SET
+    position = excluded.position, position_at = excluded.position_at, fingerprint = excluded.fingerprint
+WHERE (present.position, present.position_at, present.fingerprint)
+   IS DISTINCT FROM (excluded.position, excluded.position_at, excluded.fingerprint);
+
+-- name: windows_read
+SELECT first_day, last_day, position, position_at FROM rag.windows_read
+WHERE tenant_id = %(tenant)s AND repository = %(repository)s AND source = %(source)s AND fingerprint = %(fingerprint)s
+ORDER BY first_day, last_day DESC;
+
+-- name: drop_windows
+DELETE FROM rag.windows_read
+WHERE tenant_id = %(tenant)s AND repository = %(repository)s AND source = %(source)s
+  AND (fingerprint <> %(fingerprint)s OR position_at <= %(position_at)s);
+
 -- name: stored_parts
 SELECT tenant_id, repository, day, fingerprint FROM rag.stored_parts
 WHERE space_id = %(space)s AND stage = %(stage)s AND day BETWEEN %(first)s AND %(last)s;

@@ -42,7 +42,7 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
                 until=datetime.fromisoformat(until) if until else None,
             )  # fmt: skip
-            pipeline.note_drops(connection, at=now, taken_for=report.taken_for, emptied=report.left == 0)
+            pipeline.note_drops(connection, days, at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report

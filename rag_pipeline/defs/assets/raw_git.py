@@ -60,8 +60,10 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 fetched={(key.tenant, key.repository) for key in pipeline.git_read},
             )  # fmt: skip
             pipeline.note_readings(
-                connection, "git", at=now, failures=report.failures, asked=lambda key: key not in pipeline.git_read
+                connection, "git", days, at=now, failures=report.failures,
+                asked=lambda key: key not in pipeline.git_read,
             )  # fmt: skip
+            pipeline.note_git(connection, days, report)
             failed = quarantine(
                 pipeline, connection, report.failures, stage="raw", days=days, items=len(report.repositories)
             )

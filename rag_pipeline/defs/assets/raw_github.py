@@ -61,7 +61,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             )  # fmt: skip
             report.failures += pipeline.github_unread
             pipeline.note_readings(
-                connection, "github", at=now, failures=report.failures, asked=lambda _: not pipeline.github_was_asked
+                connection, "github", days, at=now, failures=report.failures,
+                asked=lambda _: not pipeline.github_was_asked,
             )  # fmt: skip
             total = max(sum(report.rows.values()), len(report.repositories))
             failed = quarantine(pipeline, connection, report.failures, stage="raw_github", days=days, items=total)

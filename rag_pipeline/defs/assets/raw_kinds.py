@@ -39,7 +39,7 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
                 outside=Outside(base=pipeline.settings.base, environ=pipeline.environ),
                 progress=pipeline.progress(context),
             )  # fmt: skip
-            pipeline.note_readings(connection, kind.name, at=now, failures=report.failures)
+            pipeline.note_readings(connection, kind.name, days, at=now, failures=report.failures)
             total = max(report.rows.total() + len(report.failures), len(report.blocks))
             failed = quarantine(pipeline, connection, report.failures, stage=stage, days=days, items=total)
         for failure in report.failures:

@@ -33,7 +33,7 @@ class RepositoryReport:
     repository: Repository
     git: GitReport = field(default_factory=GitReport)
     position: Position | None = None
-    """Where the window ended; None when the repository is empty or has nothing up to its end."""
+    """Where the window ended; None: the repository is empty, has nothing up to its end, or was not read to it."""
     commits: int = 0
     empty: bool = False
 
@@ -138,7 +138,6 @@ def _read_repository(
     seen: set[date] = set()
     if window is not None:
         found.commits = len(window.steps)
-        found.position = window.reached
         inputs = window_inputs(settings, repository, window)
         with GitReader(mirror, window, repository=repository, limits=settings.git, report=found.git) as reader:
             walked = Advance(progress, f"{_SPOKEN}: history of {repository.name}", total=None, unit="changed paths")
@@ -157,6 +156,8 @@ def _read_repository(
         lake, days, tenant=repository.tenant, repository=repository.name,
         kept=dict.fromkeys(STAGES.values(), seen), report=report,
     )  # fmt: skip
+    # Not before: a repository that could be read in part must not count as read to there.
+    found.position = window.reached if window else None
 
 
 def _by_day(changes: Iterable[Change], window: Window, advance: Advance) -> dict[date, list[Change]]:
