@@ -145,6 +145,11 @@ def test_status_says_how_fresh_each_source_is_and_a_monitor_may_ask(used):
     assert max(map(len, found.stdout.partition("last item")[2].splitlines()[1:3])) <= 100
 
 
+def test_there_is_an_inbox_to_drop_files_into(used):
+    shell, _ = used
+    assert list((shell.home / "inbox").iterdir()) == []
+
+
 def test_status_says_what_the_index_holds(used):
     shell, _ = used
     report = json.loads(shell("status", "--json").stdout)

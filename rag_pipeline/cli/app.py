@@ -176,8 +176,11 @@ def migrate(as_json: AsJson = False) -> None:
     """Bring the database's schema up to date."""
     from rag_pipeline.embedded import database_url
     from rag_pipeline.index import migrations
+    from rag_pipeline.sources.drops.stage import make_inbox
 
-    applied = [f"{m.version:04d}_{m.name}" for m in migrations.migrate(database_url(_settings()))]
+    settings = _settings()
+    applied = [f"{m.version:04d}_{m.name}" for m in migrations.migrate(database_url(settings))]
+    make_inbox(settings)
     if as_json:
         _print_json({"applied": applied})
     else:

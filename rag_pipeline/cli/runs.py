@@ -23,6 +23,7 @@ from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.drops.stage import make_inbox
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import kinds, stage_of
 
@@ -76,8 +77,9 @@ class Summary:
 
 
 def prepare(settings: Settings) -> str:
-    """A running, migrated database; its address. Dagster's storage beside it is whole."""
+    """A running, migrated database; its address. Dagster's storage beside it is whole, and there is an inbox."""
     url = database_url(settings)
+    make_inbox(settings)
     migrate(url)
     if settings.database_url and os.environ.get("DAGSTER_POSTGRES_URL") == sibling_url(url, database="dagster"):
         ensure_database(url, database="dagster")

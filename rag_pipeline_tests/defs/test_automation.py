@@ -81,7 +81,7 @@ def names(keys: Sequence[dg.AssetKey] | None) -> set[str]:
 
 
 def test_an_empty_inbox_asks_for_nothing(watched):
-    assert watched.skipped() == "the inbox is empty"
+    assert watched.skipped() == f"the inbox is empty: {watched.installation.settings.inbox_url}"
     assert watched.cursor is None
 
 
@@ -92,7 +92,7 @@ def test_drops_ask_for_one_run_of_today_which_takes_them(watched):
     assert (request.tags["dagster/partition"], names(request.asset_selection)) == (TODAY, ALWAYS)
     assert watched.run(request).success
     assert set(watched.installation.documents()) == {"runbook.md", "memory.md"}
-    assert watched.skipped() == "the inbox is empty"
+    assert watched.skipped() == f"the inbox is empty: {watched.installation.settings.inbox_url}"
 
 
 def test_the_same_batch_asks_again_only_after_a_growing_pause(watched):

@@ -9,6 +9,7 @@ import dagster as dg
 from rag_pipeline.defs.assets.raw_drops import DROPS_UNTIL
 from rag_pipeline.defs.automation.launching import UNFINISHED
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.documents.redaction import redact
 from rag_pipeline.sources.drops.peek import Batch, peek
 
 DROP_SENSOR = "webhook_drops"
@@ -35,7 +36,7 @@ def drop_sensor(job_name: str) -> dg.SensorDefinition:
         now = pipeline.clock()
         batch = peek(pipeline.settings, now=now)
         if not batch.ids:
-            return dg.SkipReason("the inbox is empty")
+            return dg.SkipReason(f"the inbox is empty: {redact(pipeline.settings.inbox_url).text}")
         if _is_running(context.instance):
             return dg.SkipReason(f"{batch.waiting:,} drops wait for the run that is taking drops now")
         before = json.loads(context.cursor) if context.cursor else {}

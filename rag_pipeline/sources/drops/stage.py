@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from pathlib import Path
 from typing import TypeAlias
 
 from filelock import FileLock
@@ -61,6 +62,12 @@ class DropsReport(PartsReport):
     threads_from_payload: int = 0
     unreachable: list[str] = field(default_factory=list)
     """Why GitHub could not be asked."""
+
+
+def make_inbox(settings: Settings) -> None:
+    """Make the folder in RAG_HOME that people drop files into; one that the settings name is somebody else's."""
+    if not settings.drops.inbox:
+        Path(settings.inbox_url).mkdir(parents=True, exist_ok=True)
 
 
 def inbox_of(settings: Settings) -> Inbox:
