@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
@@ -27,6 +28,10 @@ __all__ = ["pytest_collection_modifyitems", "pytest_runtest_setup", "pytest_term
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("repeatable")
+# Hypothesis also draws constants from whatever local modules happen to be loaded, so that the examples of a test would
+# change with the files that the same process has collected before.
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 _numbers = itertools.count()
 
