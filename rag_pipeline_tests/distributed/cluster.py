@@ -137,6 +137,14 @@ class Cluster:
             except ProcessLookupError:
                 continue
 
+    def freshness(self) -> dict[str, str]:
+        """How each source stands, as `rag-pipeline status` tells it."""
+        done = subprocess.run(
+            [*MAIN, "status", "--json"], cwd=self.home, env=self.environ, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return {f"{row['repository']} {row['source']}": row["state"] for row in json.loads(done.stdout)["freshness"]}
+
     def printed(self, name: str) -> str:
         """All that a process has printed."""
         return (self.home / f"{name}.log").read_text(encoding="utf-8", errors="replace")

@@ -47,6 +47,7 @@ class Story:
     places_held: Rows
     index: dict[str, Rows]
     undisturbed: dict[str, Rows]
+    freshness: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,7 @@ def _play(cluster: Cluster, corpus: Corpus, undisturbed: tuple[dict[str, Rows], 
         took_s=took_s, alone_s=undisturbed[1], backfill=records.backfill_status(backfill),
         offered_again=records.times_said("Ignoring a duplicate run"), places_held=records.places_held(),
         index=index_of(cluster.home), undisturbed=undisturbed[0],
+        freshness=cluster.freshness(),
     )  # fmt: skip
 
 
@@ -180,6 +182,11 @@ def test_the_index_is_row_by_row_that_of_one_undisturbed_process(story):
         assert story.index[name] == rows, name
     assert len(story.index["documents"]) > 3 * DAYS
     assert {row[1] for row in story.index["documents"]} >= {"docs", "code", "github_issue", "knowledge"}
+
+
+def test_every_source_is_fresh_in_whatever_order_the_runs_ended(story):
+    assert {"git", "github", "drops"} == {name.rpartition(" ")[2] for name in story.freshness}
+    assert set(story.freshness.values()) == {"fresh"}, story.freshness
 
 
 def test_both_workers_did_work_and_none_did_the_same(story):
