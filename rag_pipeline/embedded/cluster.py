@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,8 @@ max_connections = 100
 shared_buffers = {buffers}MB
 maintenance_work_mem = 256MB
 max_parallel_maintenance_workers = 2
-# Containers have 64 MB of /dev/shm, and a parallel index build wants more.
-dynamic_shared_memory_type = mmap
+# What the workers of an index build share.
+dynamic_shared_memory_type = {shared}
 # Most pages that are logged whole are of graphs and vectors, which do not get smaller, and trying takes a third of the
 # time of a vector's way into its graph.
 wal_compression = off
@@ -35,6 +36,9 @@ fsync = {fsync}
 _LEAST_BUFFERS: Final = 64
 _MOST_BUFFERS: Final = 4096
 """Megabytes. More than the graph of two million chunks needs; what is not used is not taken from the machine."""
+_SHARED: Final = Path("/dev/shm")
+_LARGEST_BUILD: Final = 5 * 2**29
+"""Bytes: 2 GB are the most that an index is given to be built in, and what else is shared is small."""
 
 
 def initialise(data: Path, bin_folder: Path, account: Account, *, durable: bool) -> None:
@@ -82,10 +86,26 @@ def require_same_major(data: Path, binaries: Binaries) -> None:
 def configure(data: Path, account: Account, *, sockets: Path, port: int, durable: bool) -> None:
     """Write our settings beside PostgreSQL's own; `sockets` is the folder of the Unix socket."""
     path = data / "app.conf"
-    text = _APP_CONF.format(port=port, sockets=sockets, buffers=_buffers(), fsync="on" if durable else "off")
+    text = _APP_CONF.format(
+        port=port, sockets=sockets, buffers=_buffers(), shared=_shared_memory(), fsync="on" if durable else "off"
+    )
     path.write_text(text, encoding="utf-8")
     if os.geteuid() == 0:
         os.chown(path, account.uid, account.gid)
+
+
+def _shared_memory() -> str:
+    """Memory where there is room for the largest build, else a file.
+
+    A file is filled with zeros and written to disk while it is used, which makes a build take up to twice as long; but
+    containers have 64 MB of memory to share, and a build in them would be left to one process.
+    """
+    try:
+        room, mode = os.statvfs(_SHARED), _SHARED.stat().st_mode
+    except OSError:
+        return "mmap"
+    is_for_all = bool(mode & stat.S_IWOTH)  # the server is another user than we, where we are root
+    return "posix" if is_for_all and room.f_bavail * room.f_frsize >= _LARGEST_BUILD else "mmap"
 
 
 def _buffers() -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -44,11 +45,33 @@ def test_it_has_both_databases_and_pgvector(shared: EmbeddedPostgres) -> None:
 
 def test_it_runs_with_our_settings_and_without_a_network_port(shared: EmbeddedPostgres) -> None:
     assert answer(shared, "SHOW listen_addresses") == ""
-    assert answer(shared, "SHOW dynamic_shared_memory_type") == "mmap"
     assert answer(shared, "SHOW synchronous_commit") == "on"
     assert (
         answer(shared, "SELECT datlocprovider::text || datlocale FROM pg_database WHERE datname = 'rag'") == "bC.UTF-8"
     )
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "mode", "kind"),
+    [(64, 0o1777, "mmap"), (2_500, 0o1777, "mmap"), (2_600, 0o1777, "posix"), (9_999, 0o755, "mmap")],
+)
+def test_builds_share_memory_where_there_is_room_for_the_largest(
+    megabytes: int, mode: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shm"
+    shared.mkdir()
+    shared.chmod(mode)
+    monkeypatch.setattr(cluster, "_SHARED", shared)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=256 * megabytes, f_frsize=4096))
+    cluster.configure(tmp_path, Account(uid=os.getuid(), gid=os.getgid()), sockets=tmp_path, port=5432, durable=True)
+    configured = (tmp_path / "app.conf").read_text(encoding="utf-8")
+    assert f"\ndynamic_shared_memory_type = {kind}\n" in configured
+
+
+def test_without_such_a_folder_builds_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_SHARED", tmp_path / "nothing")
+    cluster.configure(tmp_path, Account(uid=os.getuid(), gid=os.getgid()), sockets=tmp_path, port=5432, durable=True)
+    assert "\ndynamic_shared_memory_type = mmap\n" in (tmp_path / "app.conf").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("gigabytes", "buffers"), [(0.1, 64), (2, 512), (8, 2048), (500, 4096)])
