@@ -236,6 +236,10 @@ def failure_of(item: SourceItem | Document, *, stage: str, reason: str) -> Failu
     )
 
 
+Graph = Literal["vectors", "codes"]
+"""What a space's graph is built over: its vectors, or short codes of them, which take a third of the time and room."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpace:
     """All vectors that may be compared with each other: one model, one length, one input recipe."""
@@ -252,6 +256,7 @@ class EmbeddingSpace:
     """The `[embedding]` settings that make its vectors; None: it was made before they were kept."""
     partitions: int = 1
     """Tables that its vectors lie in, each with a graph of its own."""
+    graph: Graph = "vectors"
 
 
 Scores = Mapping[str, Mapping[str, float]]

@@ -37,3 +37,7 @@ def empty(url: str) -> None:
             r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'vectors\_%'"
         ).fetchall():
             connection.execute(psycopg.sql.SQL("DROP TABLE IF EXISTS rag.{}").format(psycopg.sql.Identifier(table)))
+        for (function,) in connection.execute(
+            r"SELECT proname FROM pg_proc WHERE pronamespace = 'rag'::regnamespace AND proname LIKE 'vectors\_%\_code'"
+        ).fetchall():
+            connection.execute(psycopg.sql.SQL("DROP FUNCTION rag.{}").format(psycopg.sql.Identifier(function)))

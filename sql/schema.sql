@@ -156,6 +156,8 @@ CREATE TABLE rag.embedding_spaces (
     retired_at   timestamptz,
     config       jsonb,                        -- the settings that make its vectors, to feed and to ask it; no secrets
     partitions   integer NOT NULL DEFAULT 1 CHECK (partitions BETWEEN 1 AND 256), -- tables that its vectors lie in
+    graph        text NOT NULL DEFAULT 'vectors' CHECK (graph IN ('vectors', 'codes')), -- what its graph is built over
+    code_trained_on integer,                   -- vectors that the thresholds of its codes were taken from
     UNIQUE (provider, model, dimensions, recipe)
 );
 CREATE UNIQUE INDEX embedding_spaces_one_active ON rag.embedding_spaces (status) WHERE status = 'active';
@@ -187,10 +189,36 @@ $$;
 --         PRIMARY KEY (text_hash, tenant_id)
 --     );
 --
--- and, after its first bulk load (rag_pipeline.index.spaces), kept up row by row from then on:
+-- and, after its first bulk load (rag_pipeline.index.graph), kept up row by row from then on:
+--
+--     ALTER TABLE rag.vectors_1
+--         ADD COLUMN code bit(1152) GENERATED ALWAYS AS (rag.vectors_1_code(embedding)::bit(1152)) STORED;
+--     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (code bit_hamming_ops)
+--         WITH (m = 12, ef_construction = 64);
+--
+-- or, where its graph is over the vectors themselves (embedding_spaces.graph = 'vectors'):
 --
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)
 --         WITH (m = 16, ef_construction = 100);
+
+-- Makes the function that turns a space's vectors into codes: for each threshold and dimension one bit, whether the unit
+-- vector lies above it. It holds its thresholds itself: what is stored by it never changes.
+-- `normalised`: vectors are unit vectors already.
+CREATE FUNCTION rag.create_code(name text, thresholds text[], normalised boolean) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    home text := (SELECT quote_ident(n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+                  WHERE e.extname = 'vector');
+    bits text := (SELECT string_agg(format('%s.binary_quantize(unit OPERATOR(%s.-) %L::%s.halfvec)', home, home, value, home),
+                                    ' || ' ORDER BY place)
+                  FROM unnest(thresholds) WITH ORDINALITY AS t (value, place));
+    whole text := CASE WHEN normalised THEN '' ELSE format('unit := %s.l2_normalize(unit); ', home) END;
+BEGIN
+    EXECUTE format(
+        'CREATE FUNCTION rag.%I(unit %s.halfvec) RETURNS bit LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS %L',
+        name, home, format('BEGIN %sRETURN %s; END', whole, bits));
+END
+$$;
 
 -- The same under any name, in several tables by the hash of the text, each with a graph of its own: what is written and
 -- asked names the whole. Only through it is a partition read, so only its policy counts.

@@ -59,7 +59,7 @@ def space_rows(connection: Connection) -> list[dict[str, Any]]:
             {
                 "space_id": space.space_id, "provider": space.provider, "model": space.model,
                 "dimensions": space.dimensions, "recipe": space.recipe, "status": space.status,
-                "partitions": space.partitions,
+                "partitions": space.partitions, "graph_over": space.graph,
                 "vectors": now.vectors, "missing": now.missing, "graph": now.has_graph, "bytes": now.bytes,
                 "created_at": record.created_at, "activated_at": record.activated_at, "retired_at": record.retired_at,
             }
@@ -73,12 +73,12 @@ def print_spaces(rows: Sequence[dict[str, Any]]) -> None:
         out.print("no embedding space yet: `rag-pipeline up` makes the first one")
         return
     headers = (
-        "id", "provider", "model", "dimensions", "status", "partitions", "vectors", "missing", "MB", "created",
-        "activated",
+        "id", "provider", "model", "dimensions", "status", "partitions", "graph over", "vectors", "missing", "MB",
+        "created", "activated",
     )  # fmt: skip
     lines = [
         (row["space_id"], row["provider"], row["model"], row["dimensions"], row["status"], row["partitions"],
-         row["vectors"], row["missing"], row["bytes"] / 1e6, f"{row['created_at']:%Y-%m-%d %H:%M}",
+         row["graph_over"], row["vectors"], row["missing"], row["bytes"] / 1e6, f"{row['created_at']:%Y-%m-%d %H:%M}",
          f"{row['activated_at']:%Y-%m-%d %H:%M}" if row["activated_at"] else "")
         for row in rows
     ]  # fmt: skip

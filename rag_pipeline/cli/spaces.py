@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from rag_pipeline.errors import ConfigError, SpaceUnavailable
 
 if TYPE_CHECKING:
     from rag_pipeline.index.database import Connection
-    from rag_pipeline.model import EmbeddingSpace
+    from rag_pipeline.model import EmbeddingSpace, Graph
     from rag_pipeline.refresh import Models
     from rag_pipeline.settings import Embedding, Settings
 
@@ -28,6 +29,19 @@ spaces = typer.Typer(
 )  # fmt: skip
 
 SpaceId = Annotated[int, typer.Argument(metavar="ID", help="The space's number, as `spaces list` shows it.")]
+
+
+class GraphKind(StrEnum):
+    """`model.Graph`, as an option takes it."""
+
+    VECTORS = "vectors"
+    CODES = "codes"
+
+
+_GRAPH_HELP = (
+    "What its graph is built over: codes of three bits a dimension (a third of the time, room and memory), or the "
+    "vectors themselves. By default codes, from 256 dimensions on."
+)
 Force = Annotated[bool, typer.Option("--force", help="Although texts are missing or measures are worse.")]
 
 
@@ -56,6 +70,7 @@ def create(
     partitions: Annotated[
         int, typer.Option(min=1, max=256, help="Lay its vectors out in so many tables with a graph each.")
     ] = 1,
+    graph: Annotated[GraphKind | None, typer.Option(help=_GRAPH_HELP)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an empty space for another model; from then on every refresh feeds it beside the active one.
@@ -71,9 +86,12 @@ def create(
         query_prefix=query_prefix, base_url=base_url, api_key_env=api_key_env,
     )  # fmt: skip
     with _opened(settings) as connection:
-        space = made_space(connection, _models(wanted), partitions=partitions)
+        space = made_space(connection, _models(wanted), partitions=partitions, graph=_graph_of(graph))
     if as_json:
-        values = {"status": space.status, "dimensions": space.dimensions, "partitions": space.partitions}
+        values = {
+            "status": space.status, "dimensions": space.dimensions, "partitions": space.partitions,
+            "graph_over": space.graph,
+        }  # fmt: skip
         print_json({"space_id": space.space_id} | values)
         return
     length = f"{space.dimensions} dimensions"
@@ -81,6 +99,9 @@ def create(
     if space.partitions != partitions:
         change = f"`rag-pipeline spaces partition {space.space_id} --partitions {partitions}`"
         err.print(f"its tables were made before, with {space.partitions} of them: {change} changes that", markup=False)
+    if graph is not None and space.graph != graph:
+        change = f"`rag-pipeline spaces partition {space.space_id} --graph {graph.value}`"
+        err.print(f"it was made before, for a graph over {space.graph}: {change} changes that", markup=False)
     if space.status != "active":
         out.print(f"fill it with `rag-pipeline spaces build {space.space_id}`")
 
@@ -168,26 +189,33 @@ def rollback(
         _say_active(settings, roll_back(connection, force=force), as_json=as_json)
 
 
-@spaces.command("partition", short_help="Lay a space's vectors out in several tables.")
+@spaces.command("partition", short_help="Lay a space's vectors out anew.")
 def partition_space(
     space_id: SpaceId,
-    partitions: Annotated[int, typer.Option(min=1, max=256, help="So many tables with a graph each; 1: one.")],
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=256, help="So many tables with a graph each; 1: one.")
+    ] = None,
+    graph: Annotated[GraphKind | None, typer.Option(help=_GRAPH_HELP)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lay a space's vectors out in several tables, each with a smaller graph of its own, or in one again.
+    """Lay a space's vectors out in several tables, each with a smaller graph of its own, or in one again, or give it
+    another kind of graph. What is not named stays as it is.
 
     For a graph that does not fit the memory it is built in; see docs/scaling.md. Searches and runs go on, nothing is
     embedded, and there must be room on disk for a second copy meanwhile. Stop it and run it again as you like.
     """
     from rag_pipeline.index.partitioning import partition
 
+    if partitions is None and graph is None:
+        raise ConfigError("nothing to change: name --partitions, --graph or both")
     with _opened(settings_of_process()) as connection, Watch() as watch:
-        space = partition(connection, space_id, partitions=partitions, progress=watch)
+        space = partition(connection, space_id, partitions=partitions, graph=_graph_of(graph), progress=watch)
     if as_json:
-        print_json({"space_id": space.space_id, "partitions": space.partitions})
+        print_json({"space_id": space.space_id, "partitions": space.partitions, "graph_over": space.graph})
     else:
         tables = "one table" if space.partitions == 1 else f"{space.partitions} tables"
-        out.print(f"the vectors of embedding space {space.space_id} lie in {tables} now")
+        graphs = "its graph is" if space.partitions == 1 else "their graphs are"
+        out.print(f"the vectors of embedding space {space.space_id} lie in {tables} now, {graphs} over {space.graph}")
 
 
 @spaces.command(short_help="Remove a space.")
@@ -202,6 +230,11 @@ def drop(space_id: SpaceId, yes: Annotated[bool, typer.Option("--yes", "-y", hel
             typer.confirm(f"Remove embedding space {space_id} ({space.provider} {space.model})?", abort=True, err=True)
         drop_space(connection, space_id)
     out.print(f"embedding space {space_id} is removed")
+
+
+def _graph_of(kind: GraphKind | None) -> Graph | None:
+    """As the index has it."""
+    return None if kind is None else kind.value
 
 
 def _opened(settings: Settings) -> AbstractContextManager[Connection]:

@@ -1,68 +1,78 @@
 """The HNSW graph of an embedding space: whether it is there, what it needs, and how it is built.
 
-Sizes of its elements are those of pgvector's `hnsw.h`: on disk, an element (72 bytes and the vector) and its neighbours
-(4 bytes and 6 for each of them) share a page where they fit. On 200,000 vectors of 384 dimensions that gives the
-measured 223 MB.
+It is built over the vectors, or over short codes of them (`codes`). Sizes of its elements are those of pgvector's
+`hnsw.h`: on disk, an element (72 bytes and the vector or code) and its neighbours (4 bytes and 6 for each of them)
+share a page where they fit. On 200,000 vectors of 384 dimensions that gives the measured 223 MB.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Final
 
 import psycopg
 from psycopg import sql
 
+from rag_pipeline.index.codes import are_outgrown, bits_of, drop_codes, ensure_codes
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.locks import wait_at_most
 from rag_pipeline.index.spaces import statement_of, tables_with_graphs, vector_table
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.model import EmbeddingSpace, Graph
 
 _log = logging.getLogger(__name__)
 
-_M: Final = 16  # as the graph is built
+_M: Final[Mapping[Graph, int]] = {"vectors": 16, "codes": 12}  # as graphs are built
 _PAGE: Final = 8192
 _USABLE: Final = _PAGE - 24 - 8  # without the page's header and what HNSW keeps at its end
-IN_MEMORY: Final = 1.35
-"""What a graph takes while it is built, as a multiple of what it takes on disk (1.27 measured): pointers are longer."""
+IN_MEMORY: Final[Mapping[Graph, float]] = {"vectors": 1.35, "codes": 2.0}
+"""What a graph takes while it is built, as a multiple of what it takes on disk (measured: 1.27 and 1.88): pointers are
+longer."""
 LEAST_KB: Final = 512 * 1024
 MOST_KB: Final = 2 * 1024 * 1024
 """More is taken only where the server is set to it."""
 WORKERS: Final = 4
 """Beside the server's own process."""
+_PATIENCE_S: Final = 2.0
+"""For searches that are under way; those that come meanwhile wait, too."""
 
 
 def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     """Build the space's HNSW index unless it has one or holds nothing yet; True when it was built.
 
     After the bulk load, because building it row by row is an order of magnitude slower; from then on it is kept up.
+    One over codes whose thresholds were taken from few vectors is built anew once there are many.
     """
-    return build_graph(
-        connection, vector_table(space), partitions=space.partitions, dimensions=space.dimensions
-    )  # fmt: skip
+    if space.graph == "codes" and space.partitions == 1 and are_outgrown(connection, space):
+        return _build_anew(connection, space)
+    return build_graph(connection, space, vector_table(space))
 
 
 def build_graph(
-    connection: Connection, table: str, *, partitions: int, dimensions: int, workers: int = WORKERS,
-    analyzed: bool = True,
-) -> bool:  # fmt: skip
-    """`ensure_graph` for a table of vectors: its partitions' graphs one after the other, each in the memory for it.
+    connection: Connection, space: EmbeddingSpace, table: str, *, workers: int = WORKERS, analyzed: bool = True
+) -> bool:
+    """`ensure_graph` for a table of the space's vectors, or of copies of them: as the space is to be laid out.
 
-    A partition's graph that is built stays built, whatever happens to the next one. Not `analyzed`: the caller does
-    that (`analyze`), once all is written.
+    Its partitions' graphs are built one after the other, each in the memory for it, and each stays built, whatever
+    happens to the next one. Not `analyzed`: the caller does that (`analyze`), once all is written.
     """
     if not lacks_graph(connection, table):
         return False
+    if space.graph == "codes":
+        with connection.transaction():
+            connection.execute(statement_of("lock_vectors", table, file="graph"))
+            ensure_codes(connection, space, table)
     built = [
-        _build_one(connection, part, dimensions=dimensions, workers=workers)
-        for part in tables_with_graphs(table, partitions=partitions)
+        _build_one(connection, space, part, workers=workers)
+        for part in tables_with_graphs(table, partitions=space.partitions)
     ]  # fmt: skip
-    if partitions > 1:
+    if space.partitions > 1:
         with connection.transaction():
             connection.execute(statement_of("lock_vectors", table, file="graph"))
             # Finds the graph of each partition, and builds none.
-            connection.execute(statement_of("build_graph", table, file="graph"))
+            connection.execute(_build_statement(space, table))
     if any(built) and analyzed:
         analyze(connection, table)
     return any(built)
@@ -78,21 +88,31 @@ def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
     return _has_graph(connection, vector_table(space))
 
 
-def needed_bytes(connection: Connection, table: str, *, dimensions: int) -> int:
-    """What the graph of a table needs on disk; counts its vectors."""
+def needed_bytes(connection: Connection, space: EmbeddingSpace, table: str) -> int:
+    """What the graph of a table of the space's vectors needs on disk; counts them."""
     (vectors,) = connection.execute(statement_of("count_vectors", table, file="graph")).fetchone() or (0,)
-    return graph_bytes(int(vectors), dimensions=dimensions)
+    return graph_bytes(int(vectors), dimensions=space.dimensions, graph=space.graph)
 
 
-def partitions_for(vectors: int, *, dimensions: int, memory_bytes: int) -> int:
+def building_memory(connection: Connection, space: EmbeddingSpace, table: str) -> int:
+    """What it takes of memory, in bytes, to build the graph of a table of the space's vectors; counts them."""
+    return int(IN_MEMORY[space.graph] * needed_bytes(connection, space, table))
+
+
+def building_bytes(vectors: int, *, dimensions: int, graph: Graph) -> int:
+    """What it takes of memory to build a graph over so many vectors, or codes of them."""
+    return int(IN_MEMORY[graph] * graph_bytes(vectors, dimensions=dimensions, graph=graph))
+
+
+def partitions_for(vectors: int, *, dimensions: int, graph: Graph, memory_bytes: int) -> int:
     """Into how many partitions so many vectors have to go for the graph of each to be built in this much memory."""
-    return max(1, -(-int(IN_MEMORY * graph_bytes(vectors, dimensions=dimensions)) // memory_bytes))
+    return max(1, -(-building_bytes(vectors, dimensions=dimensions, graph=graph) // memory_bytes))
 
 
-def graph_bytes(vectors: int, *, dimensions: int) -> int:
-    """What an HNSW graph over so many `halfvec` needs (m = 16)."""
-    element = aligned(72 + 8 + 2 * dimensions)
-    neighbours = aligned(4 + 6 * 2 * _M)
+def graph_bytes(vectors: int, *, dimensions: int, graph: Graph) -> int:
+    """What an HNSW graph over so many vectors, or codes of them, needs on disk."""
+    element = aligned(72 + 8 + (2 * dimensions if graph == "vectors" else -(-bits_of(dimensions) // 8)))
+    neighbours = aligned(4 + 6 * 2 * _M[graph])
     together = _USABLE // (element + neighbours + 8)
     if together:
         return _PAGE * -(-vectors // together)
@@ -102,11 +122,11 @@ def graph_bytes(vectors: int, *, dimensions: int) -> int:
 def allow_memory(
     connection: Connection, *, graph: int = 0, in_transaction: bool = False, workers: int = WORKERS
 ) -> None:
-    """Memory for building indexes, for this session or transaction; `graph`: bytes on disk of the graph to be built.
+    """Memory for building indexes, for this session or transaction; `graph`: bytes that a graph needs to be built.
 
     A graph that does not fit is built ten times more slowly from there on (pgvector 0.8).
     """
-    kilobytes = min(max(int(IN_MEMORY * graph) // 1024, LEAST_KB), MOST_KB)
+    kilobytes = min(max(graph // 1024, LEAST_KB), MOST_KB)
     values = {"kilobytes": kilobytes, "workers": str(workers), "local": in_transaction}
     connection.execute(queries("graph")["memory"], values)
 
@@ -133,16 +153,42 @@ def aligned(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _build_one(connection: Connection, table: str, *, dimensions: int, workers: int) -> bool:
+def _build_one(connection: Connection, space: EmbeddingSpace, table: str, *, workers: int) -> bool:
     with connection.transaction():
         # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
         connection.execute(statement_of("lock_vectors", table, file="graph"))
         if _has_graph(connection, table):
             return False
-        needed = needed_bytes(connection, table, dimensions=dimensions)
-        build = statement_of("build_graph", table, file="graph")
-        build_in_memory(connection, build, graph=needed, in_transaction=True, workers=workers)
+        needed = building_memory(connection, space, table)
+        build_in_memory(connection, _build_statement(space, table), graph=needed, in_transaction=True, workers=workers)
         return True
+
+
+def _build_anew(connection: Connection, space: EmbeddingSpace) -> bool:
+    """Other thresholds, and the graph over the codes that they make; searches wait for it, which is of few vectors.
+
+    False when somebody holds the vectors for longer than we wait: what is there answers, too.
+    """
+    table = vector_table(space)
+    try:
+        with connection.transaction():
+            wait_at_most(connection, _PATIENCE_S)
+            connection.execute(statement_of("lock_vectors", table, file="graph"))
+            connection.execute(statement_of("drop", table, file="graph"))
+            drop_codes(connection, space)
+            ensure_codes(connection, space, table)
+            build_in_memory(
+                connection, _build_statement(space, table), graph=building_memory(connection, space, table),
+                in_transaction=True,
+            )  # fmt: skip
+    except psycopg.errors.LockNotAvailable:
+        return False
+    analyze(connection, table)
+    return True
+
+
+def _build_statement(space: EmbeddingSpace, table: str) -> sql.Composed:
+    return statement_of(f"build_over_{space.graph}", table, file="graph")
 
 
 def _has_graph(connection: Connection, table: str) -> bool:

@@ -67,9 +67,8 @@ class _Build:
                 if self._asked_to_end.is_set():
                     return False
                 return build_graph(
-                    connection, vector_table(self._space), partitions=self._space.partitions,
-                    dimensions=self._space.dimensions, workers=self._workers, analyzed=False,
-                )  # fmt: skip
+                    connection, self._space, vector_table(self._space), workers=self._workers, analyzed=False
+                )
         except DatabaseUnavailable as error:
             _log.warning("the graph is built after the documents, not beside them: %s", error)
             return False

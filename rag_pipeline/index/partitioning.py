@@ -7,6 +7,7 @@ ever added and removed, never changed, so what came or went meanwhile is found b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -14,13 +15,14 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.errors import SpaceUnavailable
+from rag_pipeline.index.codes import drop_function
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import build_graph, has_graph
 from rag_pipeline.index.locks import Lock, exclude, wait_at_most
 from rag_pipeline.index.maintenance import alone
 from rag_pipeline.index.spaces import copy_table, numbered_space, statement_of, vector_table
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.model import EmbeddingSpace, Graph
 from rag_pipeline.progress import Progress
 
 MOST_PARTITIONS: Final = 256
@@ -29,41 +31,51 @@ _SLICES: Final = 64
 _PATIENCE_S: Final = 10.0
 
 
-def partition(connection: Connection, space_id: int, *, partitions: int, progress: Progress) -> EmbeddingSpace:
+def partition(
+    connection: Connection, space_id: int, *, progress: Progress, partitions: int | None = None,
+    graph: Graph | None = None,
+) -> EmbeddingSpace:  # fmt: skip
     """Lay a space's vectors out in so many tables (1: one); returns the space as it is then. Nothing is embedded.
 
-    Needs room for a second copy of vectors and graph meanwhile. Stopped and run again, it goes on where it was; asked
-    for as many as there are, it removes what one that was stopped has left.
+    `graph`: what their graphs are built over from then on. What is None stays as it is. Needs room for a second copy of
+    vectors and graph meanwhile. Stopped and run again, it goes on where it was; asked for what is there, it removes
+    what one that was stopped has left.
 
     Raises:
         SpaceUnavailable: there is no such space, maintenance or another partitioning is at work, or somebody holds the
             vectors for longer than we wait; what was copied stays for the next time.
     """
-    if not 1 <= partitions <= MOST_PARTITIONS:
+    if partitions is not None and not 1 <= partitions <= MOST_PARTITIONS:
         raise SpaceUnavailable(f"{partitions} partitions are not possible: choose 1 to {MOST_PARTITIONS}")
     with alone(connection) as is_alone:
         if not is_alone:
             raise SpaceUnavailable("maintenance or another partitioning is at work: try again when that has ended")
         space = numbered_space(connection, space_id)
         table = vector_table(space)
-        if space.partitions == partitions:
+        wanted = replace(space, partitions=partitions or space.partitions, graph=graph or space.graph)
+        if space == wanted:
             _drop_copy(connection, table)
+            if space.graph != "codes":
+                drop_function(connection, space)
             return space
-        _copy(connection, space, partitions=partitions, progress=progress)
+        _copy(connection, wanted, progress=progress)
         if has_graph(connection, space):
-            build_graph(connection, copy_table(table), partitions=partitions, dimensions=space.dimensions)
+            build_graph(connection, wanted, copy_table(table))
         # Once without keeping anybody out, so that little is left for when nobody may write.
         connection.execute(_statement("add_missing", table))
-        _switch(connection, space, partitions=partitions)
+        _switch(connection, wanted)
         return numbered_space(connection, space_id)
 
 
-def _copy(connection: Connection, space: EmbeddingSpace, *, partitions: int, progress: Progress) -> None:
-    table = vector_table(space)
-    (shape,) = connection.execute(
+def _copy(connection: Connection, space: EmbeddingSpace, *, progress: Progress) -> None:
+    """Beside the vectors of the space, as it is to be laid out."""
+    table, partitions = vector_table(space), space.partitions
+    tables, has_codes, has_graphs = connection.execute(
         queries("partitions")["shape"], {"table": f"rag.{copy_table(table)}"}
-    ).fetchone() or (None,)  # fmt: skip
-    if shape != partitions:
+    ).fetchone() or (None, False, False)  # fmt: skip
+    # One that was begun for another kind of graph is of no use.
+    is_other = has_codes if space.graph == "vectors" else has_graphs and not has_codes
+    if tables != partitions or is_other:
         _drop_copy(connection, table)
         values = {"table": copy_table(table), "dimensions": space.dimensions, "partitions": partitions}
         connection.execute(queries("partitions")["create"], values)
@@ -74,7 +86,7 @@ def _copy(connection: Connection, space: EmbeddingSpace, *, partitions: int, pro
         progress("partition", done=number + 1, total=_SLICES, unit="slices of vectors copied")
 
 
-def _switch(connection: Connection, space: EmbeddingSpace, *, partitions: int) -> None:
+def _switch(connection: Connection, space: EmbeddingSpace) -> None:
     table = vector_table(space)
     try:
         with connection.transaction():
@@ -85,7 +97,10 @@ def _switch(connection: Connection, space: EmbeddingSpace, *, partitions: int) -
             connection.execute(_statement("add_missing", table))
             connection.execute(_statement("remove_gone", table))
             connection.execute(queries("partitions")["replace"], {"table": table, "copy": copy_table(table)})
-            connection.execute(queries("partitions")["remember"], {"partitions": partitions, "space": space.space_id})
+            values = {"partitions": space.partitions, "graph": space.graph, "space": space.space_id}
+            connection.execute(queries("partitions")["remember"], values)
+            if space.graph != "codes":
+                drop_function(connection, space)
     except psycopg.errors.LockNotAvailable as error:
         raise SpaceUnavailable(
             f"the vectors of embedding space {space.space_id} are in use: run it again when that has ended; what was "

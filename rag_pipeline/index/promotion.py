@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import psycopg
 
 from rag_pipeline.errors import SpaceUnavailable
+from rag_pipeline.index.codes import drop_function
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import has_graph
 from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
@@ -113,6 +114,7 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
             )
         connection.execute(statement_of("drop", copy_table(vector_table(space)), file="partitions"))
         connection.execute(statement("drop_vectors", space, file="promotion"))
+        drop_function(connection, space)
         connection.execute(queries("promotion")["drop_space"], {"space": space_id})
     return space
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -22,7 +22,10 @@ from rag_pipeline.errors import DimensionMismatch, SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.vector_rows import vector_rows
-from rag_pipeline.model import EmbeddingSpace, Json
+from rag_pipeline.model import EmbeddingSpace, Graph, Json
+
+_LEAST_DIMENSIONS: Final = 256
+"""From which on a graph is built over codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +53,17 @@ def find_space(
 
 def create_space(
     connection: Connection, *, provider: str, model: str, recipe: str, dimensions: int,
-    config: Mapping[str, Json] | None = None, partitions: int = 1,
+    config: Mapping[str, Json] | None = None, partitions: int = 1, graph: Graph | None = None,
 ) -> EmbeddingSpace:  # fmt: skip
     """The space of a model, made with its vector table if there is none yet; one that is there keeps its `config`.
 
-    `partitions`: so many tables take its vectors, each with a graph of its own.
+    `partitions`: so many tables take its vectors, each with a graph of its own. `graph`: by default over codes, unless
+    they would be too short.
     """
     values = {"provider": provider, "model": model, "recipe": recipe, "dimensions": dimensions}
+    made = {"config": _json(config), "partitions": partitions, "graph": graph or graph_for(dimensions)}
     with connection.transaction():
-        connection.execute(queries("spaces")["create"], values | {"config": _json(config), "partitions": partitions})
+        connection.execute(queries("spaces")["create"], values | made)
     space = find_space(connection, provider=provider, model=model, recipe=recipe, dimensions=dimensions)
     assert space is not None
     return space
@@ -83,7 +88,7 @@ def ask_active_space(connection: Connection) -> Callable[[], EmbeddingSpace | No
 def space_records(connection: Connection) -> list[SpaceRecord]:
     """Every space there is, oldest first."""
     return [
-        SpaceRecord(space=_space(row[:8]), created_at=row[8], activated_at=row[9], retired_at=row[10])
+        SpaceRecord(space=_space(row[:9]), created_at=row[9], activated_at=row[10], retired_at=row[11])
         for row in connection.execute(queries("spaces")["all"])
     ]
 
@@ -171,6 +176,11 @@ def copy_table(table: str) -> str:
     return f"{table}_new"
 
 
+def graph_for(dimensions: int) -> Graph:
+    """What the graph of a new space is built over, unless somebody says so: codes of fewer bits are too much alike."""
+    return "codes" if dimensions >= _LEAST_DIMENSIONS else "vectors"
+
+
 def tables_with_graphs(table: str, *, partitions: int) -> list[str]:
     """The tables that the vectors of a table really lie in: its partitions, or itself."""
     return [f"{table}_p{number}" for number in range(partitions)] if partitions > 1 else [table]
@@ -236,10 +246,10 @@ class SpaceVectors:
 
 
 def _space(row: Sequence[Any]) -> EmbeddingSpace:
-    space_id, provider, model, dimensions, recipe, status, config, partitions = row
+    space_id, provider, model, dimensions, recipe, status, config, partitions, graph = row
     return EmbeddingSpace(
         space_id=space_id, provider=provider, model=model, dimensions=dimensions, recipe=recipe, status=status,
-        config=config, partitions=partitions,
+        config=config, partitions=partitions, graph=graph,
     )  # fmt: skip
 
 

@@ -13,10 +13,11 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import aligned, allow_memory, build_in_memory, ensure_graph, needed_bytes
+from rag_pipeline.index.graph import aligned, allow_memory, build_in_memory, building_memory, ensure_graph, needed_bytes
 from rag_pipeline.index.locks import wait_at_most
 from rag_pipeline.index.spaces import active_space, space_records, tables_with_graphs, vector_table
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.model import EmbeddingSpace
 
 _FEW_ROWS = 1_000
 """Dead rows that are not worth a vacuum."""
@@ -74,7 +75,7 @@ class _Index:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Graph:
     table: str
-    dimensions: int
+    space: EmbeddingSpace
 
 
 def tables(connection: Connection) -> list[Table]:
@@ -139,7 +140,7 @@ def _mend(connection: Connection, kinds: set[str], *, waste: Waste) -> Iterator[
 def _graphs(connection: Connection) -> dict[str, _Graph]:
     """The graph of each table of vectors, by the name of its index."""
     return {
-        f"{table}_hnsw": _Graph(table=table, dimensions=record.space.dimensions)
+        f"{table}_hnsw": _Graph(table=table, space=record.space)
         for record in space_records(connection)
         for table in tables_with_graphs(vector_table(record.space), partitions=record.space.partitions)
     }
@@ -148,7 +149,7 @@ def _graphs(connection: Connection) -> dict[str, _Graph]:
 def _wasted(connection: Connection, index: _Index, graph: _Graph | None) -> float:
     """The share of the index that its entries do not need; 0 where that is unknown."""
     if index.kind == "hnsw" and graph is not None:
-        needed = float(needed_bytes(connection, graph.table, dimensions=graph.dimensions))
+        needed = float(needed_bytes(connection, graph.space, graph.table))
     elif index.kind == "btree" and index.entries >= 0 and index.key_bytes:
         needed = index.entries * (aligned(8 + index.key_bytes) + 4) / _FILLED
     else:
@@ -164,7 +165,7 @@ def _apply(connection: Connection, name: str, index: _Index, *, why: str, graph:
         with _patient(connection):
             build_in_memory(
                 connection, sql.SQL(queries("maintenance")[name]).format(index=identifier),
-                graph=needed_bytes(connection, graph.table, dimensions=graph.dimensions) if graph else 0,
+                graph=building_memory(connection, graph.space, graph.table) if graph else 0,
             )  # fmt: skip
     except psycopg.errors.LockNotAvailable:
         return Done(what=f"put off: {what}", why=f"{why}, but something else holds {index.table}")

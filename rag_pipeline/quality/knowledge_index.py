@@ -276,7 +276,8 @@ def _findable(settings: IndexChecks) -> list[Rule]:
             expects=f"the graph finds {settings.min_recall:.0%} of the ten nearest of sampled vectors, at the settings "
             "that searches use", expectation="ExpectColumnValuesToBeBetween",
             arguments={"column": "recall_at_10", "min_value": settings.min_recall},
-            remedy="REINDEX INDEX CONCURRENTLY rag.vectors_N_hnsw; or look at more with retrieval.candidates; or "
+            remedy="REINDEX INDEX CONCURRENTLY rag.vectors_N_hnsw; or look at more with retrieval.candidates; or, of a "
+            "graph over codes (`rag-pipeline spaces list`), `rag-pipeline spaces partition N --graph vectors`; or "
             "accept it with quality.knowledge_index.min_recall",
         ),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ from rag_pipeline.index.spaces import (
     still_there,
 )  # fmt: skip
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, EmbeddingSpace
+from rag_pipeline.model import DayRange, EmbeddingSpace, Graph
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh.accounts import Account
 from rag_pipeline.settings import Embedding
@@ -121,10 +121,12 @@ def serving_space(connection: Connection, models: Models) -> EmbeddingSpace | No
     return known_space(connection, embedder)
 
 
-def made_space(connection: Connection, models: Models, *, partitions: int = 1) -> EmbeddingSpace:
+def made_space(
+    connection: Connection, models: Models, *, partitions: int = 1, graph: Graph | None = None
+) -> EmbeddingSpace:
     """The space of the configured model, made if there is none; a model of unknown length is asked once.
 
-    `partitions` of a new one; one that is there keeps its own.
+    `partitions` and `graph` of a new one (see `create_space`); one that is there keeps its own.
     """
     config = config_of(models.settings)
     embedder = models.configured()
@@ -137,7 +139,7 @@ def made_space(connection: Connection, models: Models, *, partitions: int = 1) -
         dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
         return create_space(
             connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-            dimensions=dimensions, config=config, partitions=partitions,
+            dimensions=dimensions, config=config, partitions=partitions, graph=graph,
         )  # fmt: skip
     finally:
         embedder.close()

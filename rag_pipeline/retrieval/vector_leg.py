@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from psycopg import sql
 
+from rag_pipeline.index.codes import code_function
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
 Way = Literal["exact", "exact_everywhere", "graph", "graph_everywhere"]
+_WALKS: Final = frozenset({"graph", "graph_everywhere"})
 
 
 def ask_nearest(
@@ -35,7 +37,9 @@ def ask_nearest(
         if way == "exact" or (way == "exact_everywhere" and len(found) == values["limit"]):
             return [(row[0], 1.0 - row[1]) for row in found]
         if len(found) < values["limit"]:
-            return ask_nearest(connection, values, space, way="exact")()
+            # Of the nearest by their codes too many stand in no chunk: walk on past those, before all are read.
+            further: Way = "graph" if way == "graph_everywhere" and space.graph == "codes" else "exact"
+            return ask_nearest(connection, values, space, way=further)()
         # A relaxed scan returns the right rows only roughly in order.
         return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
 
@@ -50,14 +54,26 @@ def ask_similarities(
     return lambda: {row[0]: 1.0 - row[1] for row in asked.fetchall()}
 
 
+@cache
+def with_filters(name: str) -> bytes:
+    """A query of `search.sql` with the filters in it."""
+    # As bytes, because composing a statement takes longer than asking some of them.
+    return sql.SQL(queries("search")[name]).format(matching=_matching()).as_bytes()
+
+
 def statement(name: str, space: EmbeddingSpace) -> bytes:
-    """A query of `search.sql` with the space's own table and the filters named in it."""
-    return with_filters(name, vectors=vector_table(space))
+    """A query of `search.sql` with the space's own table, its codes and the filters named in it."""
+    if space.graph == "codes" and name in _WALKS:
+        name = f"{name}_by_codes"
+    return _of_table(name, vector_table(space))
 
 
 @cache
-def with_filters(name: str, *, vectors: str = "") -> bytes:
-    """A query of `search.sql` with the filters in it, and the table of vectors that it names."""
-    named = {"vectors": sql.Identifier(vectors)} if vectors else {}
-    # As bytes, because composing a statement takes longer than asking some of them.
-    return sql.SQL(queries("search")[name]).format(matching=sql.SQL(queries("search")["matching"]), **named).as_bytes()
+def _of_table(name: str, table: str) -> bytes:
+    return sql.SQL(queries("search")[name]).format(
+        matching=_matching(), vectors=sql.Identifier(table), code=sql.Identifier(code_function(table))
+    ).as_bytes()  # fmt: skip
+
+
+def _matching() -> sql.SQL:
+    return sql.SQL(queries("search")["matching"])

@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from rag_pipeline.index.graph import IN_MEMORY, aligned, graph_bytes, partitions_for
+from rag_pipeline.index.codes import bits_of
+from rag_pipeline.index.graph import aligned, building_bytes, graph_bytes, partitions_for
+from rag_pipeline.index.spaces import graph_for
 from rag_pipeline.settings.prices import DEFAULT_PRICES
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "scaling.md"
@@ -88,23 +90,28 @@ def estimate(chunks: int, given: Inputs) -> Estimate:
     """The formulas of docs/scaling.md, in its order."""
     tokens = chunks * given.chunk_tokens
     wider = given.dimensions / 384
-    graph = graph_bytes(chunks, dimensions=given.dimensions)
+    kind = graph_for(given.dimensions)
+    graph = graph_bytes(chunks, dimensions=given.dimensions, graph=kind)
     search_ms = given.search_ms * (chunks / _MEASURED_AT) ** given.search_growth
     return Estimate(
         chunks=chunks, tokens=tokens, embedding_usd=tokens / 1e6 * given.price_per_million,
         cpu_hours=tokens / given.cpu_tokens_s / _HOUR, fleet_hours=tokens / given.fleet_tokens_s / _HOUR,
         copy_hours=chunks * wider / given.copy_rows_s / _HOUR, write_hours=chunks / given.write_chunks_s / _HOUR,
         graph_hours=chunks * wider / given.graph_vectors_s / _HOUR * _deeper(chunks), graph_bytes=graph,
-        build_memory_bytes=int(IN_MEMORY * graph),
-        partitions=partitions_for(chunks, dimensions=given.dimensions, memory_bytes=given.build_memory_bytes),
+        build_memory_bytes=building_bytes(chunks, dimensions=given.dimensions, graph=kind),
+        partitions=partitions_for(
+            chunks, dimensions=given.dimensions, graph=kind, memory_bytes=given.build_memory_bytes
+        ),
         disk_bytes=graph + chunks * (given.chunk_bytes + given.postings_bytes) + vector_bytes(chunks, given.dimensions),
         search_ms=search_ms, search_cores=given.searches_s * search_ms / 1000 / given.busy,
     )  # fmt: skip
 
 
 def vector_bytes(vectors: int, dimensions: int) -> float:
-    """The table of vectors with its key: rows of a header, a hash, a tenant and the vector, as many as a page takes."""
-    row = aligned(24 + 16 + 8 + 8 + 2 * dimensions) + 4
+    """The table of vectors with its key: rows of a header, a hash, a tenant, the vector and its code,
+    as many as a page takes."""
+    code = 8 + bits_of(dimensions) // 8 if graph_for(dimensions) == "codes" else 0
+    row = aligned(24 + 16 + 8 + 8 + 2 * dimensions + code) + 4
     together = max(1, _USABLE // row)
     key = (8 + 16 + 8 + 4) / 0.9
     return vectors * (8192 / together + key)

@@ -10,7 +10,7 @@ from typing import Final
 
 from rag_pipeline.index import graph
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.graph import ensure_graph, graph_bytes
+from rag_pipeline.index.graph import building_bytes, ensure_graph
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.partitioning import partition
 from rag_pipeline.index.spaces import create_space, numbered_space
@@ -77,7 +77,7 @@ def measure(
     assert held is not None
     report.figure(section, f"{name}: graphs on disk", float(held[0]) / 1e6, "MB", note=f"{held[1]} graphs")
     (vectors,) = connection.execute(f"SELECT count(*) FROM rag.vectors_{made.space_id}".encode()).fetchone() or (0,)
-    needed = graph.IN_MEMORY * graph_bytes(vectors // count, dimensions=made.dimensions)
+    needed = building_bytes(vectors // count, dimensions=made.dimensions, graph=made.graph)
     report.figure(section, f"{name}: memory for building one", needed / 1e6, "MB", note="reckoned")
     for leg in ("vector", "fused"):
         found = leg_times(connection, corpus, made, leg)
@@ -92,7 +92,7 @@ def measure(
 def measure_tight(connection: Connection, corpus: Corpus, space: EmbeddingSpace, report: Report, section: str) -> None:
     """The same builds with as much memory as one of the partitions needs, and no more."""
     (vectors,) = connection.execute(f"SELECT count(*) FROM rag.vectors_{space.space_id}".encode()).fetchone() or (0,)
-    needed = graph.IN_MEMORY * graph_bytes(vectors // TIGHT, dimensions=corpus.vectors.shape[1])
+    needed = building_bytes(vectors // TIGHT, dimensions=space.dimensions, graph=space.graph)
     kilobytes = max(1_024, int(1.1 * needed) // 1024)
     with _memory(connection, kilobytes):
         for count in (1, TIGHT):

@@ -344,12 +344,12 @@ def test_a_graph_of_mostly_removed_vectors_is_built_again(connection, lake, spac
     tidy(connection, lake, min_index_bytes=0)  # removes 1,100 and builds the graph over 100
     store_vectors(connection, space, dict(zip(texts, rng.normal(size=(1200, 8)), strict=True)))
     before = connection.execute("SELECT pg_relation_size('rag.vectors_1_hnsw')").fetchone()[0]
-    assert before == pytest.approx(graph_bytes(1200, dimensions=8), rel=0.1)
+    assert before == pytest.approx(graph_bytes(1200, dimensions=8, graph="vectors"), rel=0.1)
     report = tidy(connection, lake, min_index_bytes=0)
     rebuilt = next(action for action in report.actions if action.what == "rebuild vectors_1_hnsw")
     assert rebuilt.why in ("89% of its pages were waste", "90% of its pages were waste")
     after = connection.execute("SELECT pg_relation_size('rag.vectors_1_hnsw')").fetchone()[0]
-    assert after == pytest.approx(8192 + graph_bytes(100, dimensions=8), rel=0.2)
+    assert after == pytest.approx(8192 + graph_bytes(100, dimensions=8, graph="vectors"), rel=0.2)
 
 
 def test_two_at_once_are_one(connection, lake, database):

@@ -17,7 +17,7 @@ from rag_pipeline.index import partitioning
 from rag_pipeline.index.catalog import inspect_catalog
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection, connected
-from rag_pipeline.index.graph import ensure_graph, graph_bytes, has_graph, partitions_for
+from rag_pipeline.index.graph import building_bytes, ensure_graph, has_graph, partitions_for
 from rag_pipeline.index.inspection import inspect_rows, inspecting
 from rag_pipeline.index.orphans import counting_on_vectors
 from rag_pipeline.index.partitioning import partition
@@ -25,7 +25,7 @@ from rag_pipeline.index.promotion import drop, promote, rollback, standing
 from rag_pipeline.index.spaces import SpaceVectors, activate, active_space, create_space, numbered_space
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.upkeep import Waste, mend_graphs
-from rag_pipeline.model import EmbeddingSpace, text_hash
+from rag_pipeline.model import EmbeddingSpace, Graph, text_hash
 from rag_pipeline.progress import silent
 from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval import vector_leg
@@ -293,12 +293,13 @@ def test_maintenance_mends_the_graph_of_one_partition(mended: Connection) -> Non
     assert recall(mended) > 0.98
 
 
-def test_as_many_partitions_as_let_each_graph_be_built_in_memory() -> None:
+@pytest.mark.parametrize("kind", ["vectors", "codes"])
+def test_as_many_partitions_as_let_each_graph_be_built_in_memory(kind: Graph) -> None:
     gigabyte = 2**30
-    assert partitions_for(100_000, dimensions=384, memory_bytes=gigabyte) == 1
-    ten_million = partitions_for(10_000_000, dimensions=384, memory_bytes=2 * gigabyte)
-    assert 1.35 * graph_bytes(10_000_000 // ten_million, dimensions=384) <= 2 * gigabyte
-    assert 1.35 * graph_bytes(10_000_000 // (ten_million - 1), dimensions=384) > 2 * gigabyte
+    assert partitions_for(100_000, dimensions=384, graph=kind, memory_bytes=gigabyte) == 1
+    ten_million = partitions_for(10_000_000, dimensions=384, graph=kind, memory_bytes=2 * gigabyte)
+    assert building_bytes(10_000_000 // ten_million, dimensions=384, graph=kind) <= 2 * gigabyte
+    assert building_bytes(10_000_000 // (ten_million - 1), dimensions=384, graph=kind) > 2 * gigabyte
 
 
 def test_more_partitions_than_are_possible_are_refused(connection: Connection, space: EmbeddingSpace) -> None:

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from rag_pipeline.errors import DimensionMismatch
 from rag_pipeline.index.database import connected
-from rag_pipeline.index.graph import allow_memory, build_in_memory, ensure_graph, graph_bytes
+from rag_pipeline.index.graph import allow_memory, build_in_memory, building_bytes, ensure_graph, graph_bytes
 from rag_pipeline.index.spaces import SpaceVectors, activate, active_space, create_space, find_space
 from rag_pipeline.model import text_hash
 from rag_pipeline_tests.knowledge import space_of, store_vectors
@@ -238,9 +238,10 @@ def test_a_graph_is_built_in_the_memory_that_it_needs(connection):
             ).fetchone()
         return kilobytes
 
-    million = graph_bytes(1_000_000, dimensions=384)
-    assert allowed() == allowed(graph=graph_bytes(1_000, dimensions=384)) == 512 * 1024
-    assert million * 1.27 / 1024 < allowed(graph=million) < million * 1.5 / 1024
+    million = building_bytes(1_000_000, dimensions=384, graph="vectors")
+    assert allowed() == allowed(graph=building_bytes(1_000, dimensions=384, graph="vectors")) == 512 * 1024
+    assert graph_bytes(1_000_000, dimensions=384, graph="vectors") * 1.27 < million
+    assert allowed(graph=million) == million // 1024
     assert allowed(graph=100 * million) == 2 * 1024 * 1024
     connection.execute("SET maintenance_work_mem = '3GB'")
     assert allowed(graph=million) == 3 * 1024 * 1024

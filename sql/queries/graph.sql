@@ -7,9 +7,16 @@ SELECT EXISTS (
 -- name: lock_vectors
 LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;
 
--- name: build_graph
+-- name: build_over_vectors
 CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfvec_cosine_ops)
     WITH (m = 16, ef_construction = 100);
+
+-- name: build_over_codes
+CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (code bit_hamming_ops)
+    WITH (m = 12, ef_construction = 64);
+
+-- name: drop
+DROP INDEX IF EXISTS rag.{index};
 
 -- name: is_empty
 SELECT NOT EXISTS (SELECT FROM rag.{vectors});

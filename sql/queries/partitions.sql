@@ -2,9 +2,15 @@
 SELECT rag.create_vector_tables(%(table)s, %(dimensions)s, %(partitions)s);
 
 -- name: shape
--- Tables that a table of vectors consists of; NULL: there is none of that name.
-SELECT CASE WHEN to_regclass(%(table)s) IS NOT NULL
-            THEN greatest(1, (SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass(%(table)s))) END;
+-- Tables that a table of vectors consists of (NULL: there is none of that name), and whether they hold codes and graphs.
+WITH tables AS (
+    SELECT to_regclass(%(table)s)::oid AS oid
+    UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(table)s)
+)
+SELECT CASE WHEN to_regclass(%(table)s) IS NOT NULL THEN greatest(1, (SELECT count(*) - 1 FROM tables)) END,
+       EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attname = 'code' AND NOT attisdropped),
+       EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS a ON a.oid = c.relam
+               WHERE i.indrelid IN (SELECT oid FROM tables) AND a.amname = 'hnsw');
 
 -- name: drop
 DROP TABLE IF EXISTS rag.{vectors};
@@ -33,4 +39,4 @@ WHERE NOT EXISTS (SELECT FROM rag.{vectors} AS s WHERE s.text_hash = v.text_hash
 SELECT rag.replace_vector_tables(%(table)s, %(copy)s);
 
 -- name: remember
-UPDATE rag.embedding_spaces SET partitions = %(partitions)s WHERE space_id = %(space)s;
+UPDATE rag.embedding_spaces SET partitions = %(partitions)s, graph = %(graph)s WHERE space_id = %(space)s;

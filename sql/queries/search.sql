@@ -98,6 +98,37 @@ WHERE v.tenant_id = %(tenant)s
 ORDER BY v.embedding <=> %(query)s
 LIMIT %(limit)s;
 
+-- name: graph_by_codes
+-- The graph is one of short codes: of the nearest by them twice as many as are wanted are compared by their vectors. The
+-- question's own code is made once, not for each row.
+WITH near AS MATERIALIZED (
+    SELECT c.number, v.embedding <=> %(query)s AS distance
+    FROM rag.{vectors} AS v
+    JOIN rag.chunks AS c ON c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id
+    JOIN rag.documents AS d ON d.document_id = c.document_id
+    WHERE v.tenant_id = %(tenant)s AND {matching}
+    ORDER BY v.code <~> (SELECT rag.{code}(%(query)s))
+    LIMIT greatest(100, 2 * %(limit)s)
+)
+SELECT number, distance FROM near ORDER BY distance, number LIMIT %(limit)s;
+
+-- name: graph_everywhere_by_codes
+-- Whose they are is only asked of the nearest: twice as many as are wanted, as with `exact_everywhere`.
+WITH near AS MATERIALIZED (
+    SELECT v.text_hash, v.embedding <=> %(query)s AS distance
+    FROM rag.{vectors} AS v
+    WHERE v.tenant_id = %(tenant)s
+    ORDER BY v.code <~> (SELECT rag.{code}(%(query)s))
+    LIMIT greatest(100, 2 * %(limit)s)
+), nearest AS MATERIALIZED (
+    SELECT text_hash, distance FROM near ORDER BY distance FETCH FIRST (2 * %(limit)s) ROWS WITH TIES
+)
+SELECT c.number, n.distance
+FROM nearest AS n
+JOIN rag.chunks AS c ON c.text_hash = n.text_hash AND c.tenant_id = %(tenant)s
+ORDER BY n.distance, c.number
+LIMIT %(limit)s;
+
 -- name: distances
 SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.chunks AS c

@@ -1,5 +1,5 @@
 -- name: find
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph
 FROM rag.embedding_spaces
 WHERE provider = %(provider)s AND model = %(model)s AND recipe = %(recipe)s
   AND (%(dimensions)s::integer IS NULL OR dimensions = %(dimensions)s)
@@ -7,17 +7,17 @@ ORDER BY space_id DESC
 LIMIT 1;
 
 -- name: active
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions FROM rag.embedding_spaces WHERE status = 'active';
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph FROM rag.embedding_spaces WHERE status = 'active';
 
 -- name: all
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, created_at,
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph, created_at,
        activated_at, retired_at
 FROM rag.embedding_spaces ORDER BY space_id;
 
 -- name: create
 WITH created AS (
-    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe, config, partitions)
-    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s, %(config)s, %(partitions)s)
+    INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe, config, partitions, graph)
+    VALUES (%(provider)s, %(model)s, %(dimensions)s, %(recipe)s, %(config)s, %(partitions)s, %(graph)s)
     ON CONFLICT DO NOTHING
     RETURNING space_id, dimensions, partitions
 )
