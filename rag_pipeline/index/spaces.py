@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from rag_pipeline.errors import DimensionMismatch, SpaceUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.index.vector_rows import vector_rows
+from rag_pipeline.index.vector_rows import read_vectors, vector_rows
 from rag_pipeline.model import EmbeddingSpace, Graph, Json
 
 _LEAST_DIMENSIONS: Final = 256
@@ -210,8 +210,8 @@ class SpaceVectors:
         """The vectors of these texts, as far as they are known; each of shape (dimensions,)."""
         values = {"hashes": list(hashes), "tenant": self._tenant}
         with self._connection.cursor(binary=True) as cursor:
-            rows = cursor.execute(statement("fetch", self.space), values)
-            return {row[0]: np.asarray(row[1].to_numpy(), dtype=np.float16) for row in rows}
+            row = cursor.execute(statement("fetch", self.space), values).fetchone()
+        return read_vectors(row[0] if row else b"", dimensions=self.space.dimensions)
 
     def store(self, hashes: Sequence[UUID], vectors: NDArray[np.floating]) -> int:
         """Keep vectors, of shape (len(hashes), dimensions), at half precision; returns how many were new.

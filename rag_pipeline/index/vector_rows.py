@@ -1,4 +1,4 @@
-"""Rows of a vector table in the binary format of COPY, made by NumPy all at once: each is of the same length.
+"""Rows of a vector table in the binary format of COPY, made and read by NumPy all at once: each is of the same length.
 
 Format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format"; of a halfvec, `halfvec_recv` in
 pgvector: its dimensions (int16), 0 (int16), then each element at half precision, all in network byte order.
@@ -16,6 +16,14 @@ from numpy.typing import NDArray
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension
 _TRAILER: Final = b"\xff\xff"
 _FIELDS: Final = 3
+
+
+def read_vectors(packed: bytes, *, dimensions: int) -> dict[UUID, NDArray[np.float16]]:
+    """Vectors by their hashes, from rows of 16 bytes and a halfvec each; all of them look at one array."""
+    row = np.dtype([("hash", "V16"), ("dimensions", ">i2"), ("unused", ">i2"), ("vector", ">f2", (dimensions,))])
+    rows = np.frombuffer(packed, dtype=row)
+    vectors = rows["vector"].astype(np.float16)
+    return {UUID(bytes=name.tobytes()): vector for name, vector in zip(rows["hash"], vectors, strict=True)}
 
 
 def vector_rows(hashes: Sequence[UUID], tenant: bytes, vectors: NDArray[np.floating]) -> bytes:

@@ -45,19 +45,21 @@ UPDATE rag.embedding_spaces SET status = 'active', activated_at = now() WHERE sp
 INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
 SELECT DISTINCT ON (v.text_hash) v.text_hash, %(tenant)s, v.embedding
 FROM rag.{vectors} AS v
-WHERE v.text_hash = ANY (%(hashes)s)
+WHERE v.text_hash = ANY (%(hashes)b)
   AND NOT EXISTS (SELECT FROM rag.{vectors} AS own WHERE own.text_hash = v.text_hash AND own.tenant_id = %(tenant)s)
 ORDER BY v.text_hash
 ON CONFLICT DO NOTHING;
 
 -- name: known
-SELECT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
+SELECT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s;
 
 -- name: embedded
-SELECT DISTINCT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s);
+SELECT DISTINCT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b);
 
 -- name: fetch
-SELECT text_hash, embedding FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)s) AND tenant_id = %(tenant)s;
+-- In one value, which is taken apart all at once: rows of a hash and a vector as COPY has them.
+SELECT coalesce(string_agg(uuid_send(text_hash) || halfvec_send(embedding), ''::bytea), ''::bytea)
+FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s;
 
 -- name: copy_vectors
 COPY rag.{vectors} (text_hash, tenant_id, embedding) FROM STDIN (FORMAT binary);
@@ -76,4 +78,4 @@ ON CONFLICT DO NOTHING;
 
 -- name: live
 -- Texts that something in the index holds; all others are of states that nobody can find any more.
-SELECT DISTINCT text_hash FROM rag.chunks WHERE tenant_id = %(tenant)s AND text_hash = ANY (%(hashes)s);
+SELECT DISTINCT text_hash FROM rag.chunks WHERE tenant_id = %(tenant)s AND text_hash = ANY (%(hashes)b);

@@ -9,13 +9,13 @@ CREATE TEMPORARY TABLE IF NOT EXISTS reworded (chunk_id uuid PRIMARY KEY) ON COM
 -- name: existing
 SELECT document_id, as_of, observed_at, state_hash
 FROM rag.documents
-WHERE document_id = ANY (%(ids)s);
+WHERE document_id = ANY (%(ids)b);
 
 -- name: lock_present
 -- What is there already, and from now on until the end of the transaction nobody else's. In id order, as the upsert.
 SELECT document_id, tenant_id, repository, source_type, deleted
 FROM rag.documents
-WHERE document_id = ANY (%(ids)s)
+WHERE document_id = ANY (%(ids)b)
 ORDER BY document_id
 FOR NO KEY UPDATE;
 
