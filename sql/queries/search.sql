@@ -14,13 +14,14 @@ SELECT set_config('role', 'rag_reader', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        -- How many neighbours the graph keeps in sight; of a space in partitions, each of its graphs. Among ten times as many vectors, a walk of the same width ends
        -- in the wrong neighbourhood more often: of real lines' vectors, 50 find .998 of the ten nearest of 100,000 and
-       -- .944 of a million, where 200 find .988. pgvector takes no more than 1000.
+       -- .944 of a million, where 200 find .988. Codes tell a million vectors apart less well than a hundred thousand, so
+       -- with them it grows faster. pgvector takes no more than 1000.
        set_config('hnsw.ef_search', least(1000, ceil(%(neighbours)s::float8 * greatest(1, (
            SELECT max(c.reltuples) FROM (
                SELECT to_regclass(%(vectors)s)::oid UNION ALL
                SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(vectors)s)
            ) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r'
-       ) / 100000) ^ 0.6))::int::text, true);
+       ) / 100000) ^ %(widening)s::float8))::int::text, true);
 
 -- name: matching
 -- The filters of a query: a condition on chunks c and documents d, put into the statements that name it.
@@ -99,8 +100,9 @@ ORDER BY v.embedding <=> %(query)s
 LIMIT %(limit)s;
 
 -- name: graph_by_codes
--- The graph is one of short codes: of the nearest by them twice as many as are wanted are compared by their vectors. The
--- question's own code is made once, not for each row.
+-- The graph is one of short codes: of the nearest by them four times as many as are wanted are compared by their vectors
+-- (of a million chunks of which a fifth match, 200 hold .999 of the ten nearest, 100 .979). The question's own code is
+-- made once, not for each row.
 WITH near AS MATERIALIZED (
     SELECT c.number, v.embedding <=> %(query)s AS distance
     FROM rag.{vectors} AS v
@@ -108,12 +110,12 @@ WITH near AS MATERIALIZED (
     JOIN rag.documents AS d ON d.document_id = c.document_id
     WHERE v.tenant_id = %(tenant)s AND {matching}
     ORDER BY v.code <~> (SELECT rag.{code}(%(query)s))
-    LIMIT greatest(100, 2 * %(limit)s)
+    LIMIT greatest(200, 4 * %(limit)s)
 )
 SELECT number, distance FROM near ORDER BY distance, number LIMIT %(limit)s;
 
 -- name: graph_everywhere_by_codes
--- Whose they are is only asked of the nearest: twice as many as are wanted, as with `exact_everywhere`.
+-- Twice as many as are wanted are compared by their vectors, and whose they are is only asked of the nearest of them.
 WITH near AS MATERIALIZED (
     SELECT v.text_hash, v.embedding <=> %(query)s AS distance
     FROM rag.{vectors} AS v
