@@ -257,6 +257,8 @@ class EmbeddingSpace:
     partitions: int = 1
     """Tables that its vectors lie in, each with a graph of its own."""
     graph: Graph = "vectors"
+    coded: bool = False
+    """Whether its vectors have the codes that its graph is built over; they get them when there are enough of them."""
 
 
 Scores = Mapping[str, Mapping[str, float]]

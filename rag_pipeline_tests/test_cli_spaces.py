@@ -92,7 +92,8 @@ def test_a_space_is_laid_out_in_several_tables_and_answers_as_before(used: Used)
     shell, service = used
     before, asked = json.loads(shell("search", "installing", "--json").stdout), len(service.requests)
     done = shell("spaces", "partition", "1", "--partitions", "3", "--json")
-    assert json.loads(done.stdout) == {"space_id": 1, "partitions": 3}
+    (kind,) = {row["graph_over"] for row in json.loads(shell("spaces", "list", "--json").stdout)}
+    assert json.loads(done.stdout) == {"space_id": 1, "partitions": 3, "graph_over": kind}
     assert len(service.requests) == asked
     (row,) = [row for row in json.loads(shell("spaces", "list", "--json").stdout) if row["space_id"] == 1]
     assert (row["partitions"], row["missing"], row["graph"]) == (3, 0, True)
@@ -100,6 +101,20 @@ def test_a_space_is_laid_out_in_several_tables_and_answers_as_before(used: Used)
     assert json.loads(shell("materialize", "--json").stdout)["embedded"] == 0
     assert "lie in one table now" in shell("spaces", "partition", "1", "--partitions", "1").stdout
     assert "there is no embedding space 9" in shell.fails("spaces", "partition", "9", "--partitions", "2")
+
+
+def test_a_space_gets_another_kind_of_graph_and_answers_as_before(used: Used) -> None:
+    shell, service = used
+    before, asked = json.loads(shell("search", "installing", "--json").stdout), len(service.requests)
+    for kind in ("codes", "vectors"):
+        done = shell("spaces", "partition", "1", "--graph", kind)
+        assert f"lie in one table now, its graph is over {kind}" in done.stdout
+        assert json.loads(shell("search", "installing", "--json").stdout) == before
+        assert json.loads(shell("materialize", "--json").stdout)["embedded"] == 0
+    assert [request for request in service.requests[asked:] if len(request.texts) > 1] == []
+    assert "graph over" in shell("spaces", "list").stdout
+    assert "name --partitions, --graph or both" in shell.fails("spaces", "partition", "1")
+    assert "'vectors', 'codes'" in shell.fails("spaces", "partition", "1", "--graph", "trees")
 
 
 def test_wrong_input_is_one_clear_line(used: Used) -> None:

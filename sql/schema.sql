@@ -192,7 +192,8 @@ $$;
 -- and, after its first bulk load (rag_pipeline.index.graph), kept up row by row from then on:
 --
 --     ALTER TABLE rag.vectors_1
---         ADD COLUMN code bit(1152) GENERATED ALWAYS AS (rag.vectors_1_code(embedding)::bit(1152)) STORED;
+--         ADD COLUMN code bit(1152) GENERATED ALWAYS AS (rag.vectors_1_code(embedding)::bit(1152)) STORED,
+--         ALTER COLUMN code SET STORAGE PLAIN;
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (code bit_hamming_ops)
 --         WITH (m = 12, ef_construction = 64);
 --
@@ -217,6 +218,7 @@ BEGIN
     EXECUTE format(
         'CREATE FUNCTION rag.%I(unit %s.halfvec) RETURNS bit LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS %L',
         name, home, format('BEGIN %sRETURN %s; END', whole, bits));
+    EXECUTE format('GRANT EXECUTE ON FUNCTION rag.%I TO rag_reader', name);
 END
 $$;
 

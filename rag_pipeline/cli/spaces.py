@@ -40,7 +40,7 @@ class GraphKind(StrEnum):
 
 _GRAPH_HELP = (
     "What its graph is built over: codes of three bits a dimension (a third of the time, room and memory), or the "
-    "vectors themselves. By default codes, from 256 dimensions on."
+    "vectors themselves. By default codes, of 256 to 3,300 dimensions."
 )
 Force = Annotated[bool, typer.Option("--force", help="Although texts are missing or measures are worse.")]
 

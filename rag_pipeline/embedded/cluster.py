@@ -105,7 +105,9 @@ def _shared_memory() -> str:
     except OSError:
         return "mmap"
     is_for_all = bool(mode & stat.S_IWOTH)  # the server is another user than we, where we are root
-    return "posix" if is_for_all and room.f_bavail * room.f_frsize >= _LARGEST_BUILD else "mmap"
+    is_enough = room.f_bavail * room.f_frsize >= _LARGEST_BUILD
+    # It is taken from the memory that the container may have, whatever the folder is said to hold.
+    return "posix" if is_for_all and is_enough and usable_memory() >= 2 * _LARGEST_BUILD else "mmap"
 
 
 def _buffers() -> int:

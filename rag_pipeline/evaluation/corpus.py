@@ -21,7 +21,7 @@ from rag_pipeline.evaluation.labels import LabelSet, question_of
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.segments import merge_segments
-from rag_pipeline.index.spaces import SpaceVectors, activate, create_space
+from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, numbered_space
 from rag_pipeline.index.writer import Entry, IndexWriter
 from rag_pipeline.isolation import SMALL_CHARS, Isolated
 from rag_pipeline.model import EmbeddingSpace, SourceItem
@@ -83,6 +83,7 @@ def index_corpus(
     merge_segments(connection)
     ensure_graph(connection, space)
     activate(connection, space)
+    report.space = numbered_space(connection, space.space_id)
     return report
 
 

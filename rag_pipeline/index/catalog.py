@@ -15,8 +15,9 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.graph import needs_graph
 from rag_pipeline.index.inspection import Offences, offences
-from rag_pipeline.index.spaces import SpaceRecord, copy_table, space_records, statement
+from rag_pipeline.index.spaces import SpaceRecord, copy_table, space_records
 from rag_pipeline.index.sql_files import queries, sql_folder
 
 _TABLE = re.compile(r"CREATE TABLE rag\.(\w+) \((.*?)^\s*\)", re.MULTILINE | re.DOTALL)
@@ -106,7 +107,7 @@ def _indexes(connection: Connection, expected: ExpectedSchema, records: Sequence
          "remedy": f"rag-pipeline spaces build {number}"}
         for number in (record.space.space_id for record in records if record.space.status == "active")
         if f"vectors_{number}_hnsw" not in present and f"vectors_{number}" in tables
-        and not _is_empty(connection, next(r for r in records if r.space.space_id == number))
+        and needs_graph(connection, next(r.space for r in records if r.space.space_id == number))
     ]  # fmt: skip
     invalid = [
         {"index": f"rag.{name}", "table": table, "remedy": f"REINDEX INDEX rag.{name};"}
@@ -116,11 +117,6 @@ def _indexes(connection: Connection, expected: ExpectedSchema, records: Sequence
     return {
         "missing_indexes": offences(missing), "missing_graphs": offences(graphs), "invalid_indexes": offences(invalid)
     }  # fmt: skip
-
-
-def _is_empty(connection: Connection, record: SpaceRecord) -> bool:
-    found = connection.execute(statement("is_empty", record.space, file="graph")).fetchone()
-    return bool(found and found[0])
 
 
 def _row_security(connection: Connection, expected: ExpectedSchema) -> dict[str, Offences]:

@@ -23,11 +23,11 @@ from rag_pipeline.model import EmbeddingSpace
 
 LEVELS: Final = (-0.8, 0.0, 0.8)
 """Thresholds, in standard deviations from the mean of a dimension (docs/performance.md, A graph over codes)."""
+ENOUGH: Final = 1_000
+"""Vectors, before which a space gets neither codes nor a graph over them: searches of so few compare all of them."""
 _SAMPLE: Final = 4_000
 _FEW: Final = 64
-"""Vectors that say too little about what others will be like."""
-_ENOUGH: Final = 1_000
-_GROWN: Final = 10
+"""Texts that say too little about what others will be like."""
 _TOLERANCE: Final = 0.01
 
 
@@ -44,9 +44,12 @@ def code_function(table: str) -> str:
 def ensure_codes(connection: Connection, space: EmbeddingSpace, table: str) -> None:
     """Give each vector of a table its code, unless they have one; new ones get theirs by themselves from then on.
 
-    `table`: the space's own, or a copy of it. Inside a transaction that has it locked; searches wait while its rows
-    are written anew. The thresholds are taken from a sample of the space's vectors, once.
+    `table`: the space's own, or a copy of it. Inside a transaction; searches wait while its rows are written anew, and
+    one that began before finds none of them. The thresholds are taken from a sample of the space's vectors, once.
     """
+    # In this order, as who drops a space takes them; and one at a time makes the function.
+    connection.execute(queries("codes")["lock"])
+    connection.execute(_statement("lock_vectors", space, table))
     if not _has_function(connection, space):
         _create_function(connection, space)
     has = connection.execute(queries("codes")["has_column"], {"table": f"rag.{table}"}).fetchone()
@@ -55,32 +58,15 @@ def ensure_codes(connection: Connection, space: EmbeddingSpace, table: str) -> N
 
 
 def drop_codes(connection: Connection, space: EmbeddingSpace) -> None:
-    """Remove the codes of a space's table and what makes them, once no graph is built over them."""
-    connection.execute(_statement("drop_column", space, vector_table(space)))
-    drop_function(connection, space)
-
-
-def drop_function(connection: Connection, space: EmbeddingSpace) -> None:
     """Remove what makes the codes of a space, once no table holds any."""
     connection.execute(_statement("drop", space, vector_table(space)))
     connection.execute(queries("codes")["trained"], {"vectors": None, "space": space.space_id})
 
 
-def are_outgrown(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Whether the thresholds were taken from few vectors, and there are many more by now."""
-    (trained_on,) = connection.execute(queries("codes")["trained_on"], {"space": space.space_id}).fetchone() or (None,)
-    if trained_on is None or trained_on >= _ENOUGH:
-        return False
-    least = max(_ENOUGH, _GROWN * int(trained_on))
-    statement = _statement("count_up_to", space, vector_table(space))
-    (held,) = connection.execute(statement, {"most": least}).fetchone() or (0,)
-    return int(held) >= least
-
-
 def thresholds_of(sample: NDArray[np.floating], *, dimensions: int) -> list[NDArray[np.float16]]:
     """Thresholds of each dimension by level, each of shape (dimensions,), ascending; `sample` of shape (n, dimensions).
 
-    Of too few vectors nothing is taken: a unit vector's values lie around 0, one over the root of their number apart.
+    Of too few texts nothing is taken: a unit vector's values lie around 0, one over the root of their number apart.
     """
     if len(sample) < _FEW:
         mean, spread = np.zeros(dimensions), np.full(dimensions, dimensions**-0.5)

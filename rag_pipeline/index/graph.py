@@ -15,10 +15,9 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from rag_pipeline.index.codes import are_outgrown, bits_of, drop_codes, ensure_codes
+from rag_pipeline.index.codes import ENOUGH, bits_of, ensure_codes
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.locks import wait_at_most
-from rag_pipeline.index.spaces import statement_of, tables_with_graphs, vector_table
+from rag_pipeline.index.spaces import numbered_space, statement_of, tables_with_graphs, vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace, Graph
 
@@ -35,18 +34,15 @@ MOST_KB: Final = 2 * 1024 * 1024
 """More is taken only where the server is set to it."""
 WORKERS: Final = 4
 """Beside the server's own process."""
-_PATIENCE_S: Final = 2.0
-"""For searches that are under way; those that come meanwhile wait, too."""
 
 
 def ensure_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Build the space's HNSW index unless it has one or holds nothing yet; True when it was built.
+    """Build the space's HNSW index unless it has one or needs none yet (`needs_graph`); True when it was built.
 
     After the bulk load, because building it row by row is an order of magnitude slower; from then on it is kept up.
-    One over codes whose thresholds were taken from few vectors is built anew once there are many.
     """
-    if space.graph == "codes" and space.partitions == 1 and are_outgrown(connection, space):
-        return _build_anew(connection, space)
+    # As it is now: it may have been laid out anew since it was read.
+    space = numbered_space(connection, space.space_id)
     return build_graph(connection, space, vector_table(space))
 
 
@@ -58,11 +54,10 @@ def build_graph(
     Its partitions' graphs are built one after the other, each in the memory for it, and each stays built, whatever
     happens to the next one. Not `analyzed`: the caller does that (`analyze`), once all is written.
     """
-    if not lacks_graph(connection, table):
+    if not lacks_graph(connection, space, table):
         return False
     if space.graph == "codes":
         with connection.transaction():
-            connection.execute(statement_of("lock_vectors", table, file="graph"))
             ensure_codes(connection, space, table)
     built = [
         _build_one(connection, space, part, workers=workers)
@@ -84,8 +79,13 @@ def analyze(connection: Connection, table: str) -> None:
 
 
 def has_graph(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Whether the space's HNSW index is built and valid, in every partition."""
-    return _has_graph(connection, vector_table(space))
+    """Whether the space's HNSW index is built and valid, in every partition, over what it is to be over."""
+    return _has_graph(connection, space, vector_table(space))
+
+
+def needs_graph(connection: Connection, space: EmbeddingSpace) -> bool:
+    """Whether the space holds so many vectors that it is to have a graph."""
+    return _needs_graph(connection, space, vector_table(space))
 
 
 def needed_bytes(connection: Connection, space: EmbeddingSpace, table: str) -> int:
@@ -157,46 +157,29 @@ def _build_one(connection: Connection, space: EmbeddingSpace, table: str, *, wor
     with connection.transaction():
         # One build at a time: PostgreSQL would let two runs build the same index, and then refuse the second.
         connection.execute(statement_of("lock_vectors", table, file="graph"))
-        if _has_graph(connection, table):
+        if _has_graph(connection, space, table):
             return False
         needed = building_memory(connection, space, table)
         build_in_memory(connection, _build_statement(space, table), graph=needed, in_transaction=True, workers=workers)
         return True
 
 
-def _build_anew(connection: Connection, space: EmbeddingSpace) -> bool:
-    """Other thresholds, and the graph over the codes that they make; searches wait for it, which is of few vectors.
-
-    False when somebody holds the vectors for longer than we wait: what is there answers, too.
-    """
-    table = vector_table(space)
-    try:
-        with connection.transaction():
-            wait_at_most(connection, _PATIENCE_S)
-            connection.execute(statement_of("lock_vectors", table, file="graph"))
-            connection.execute(statement_of("drop", table, file="graph"))
-            drop_codes(connection, space)
-            ensure_codes(connection, space, table)
-            build_in_memory(
-                connection, _build_statement(space, table), graph=building_memory(connection, space, table),
-                in_transaction=True,
-            )  # fmt: skip
-    except psycopg.errors.LockNotAvailable:
-        return False
-    analyze(connection, table)
-    return True
-
-
 def _build_statement(space: EmbeddingSpace, table: str) -> sql.Composed:
     return statement_of(f"build_over_{space.graph}", table, file="graph")
 
 
-def _has_graph(connection: Connection, table: str) -> bool:
-    present = connection.execute(queries("graph")["has_graph"], {"table": f"rag.{table}"}).fetchone()
+def _has_graph(connection: Connection, space: EmbeddingSpace, table: str) -> bool:
+    values = {"table": f"rag.{table}", "column": "code" if space.graph == "codes" else "embedding"}
+    present = connection.execute(queries("graph")["has_graph"], values).fetchone()
     return bool(present and present[0])
 
 
-def lacks_graph(connection: Connection, table: str) -> bool:
-    """Whether a table holds vectors, and no graph over them."""
-    empty = connection.execute(statement_of("is_empty", table, file="graph")).fetchone()
-    return not _has_graph(connection, table) and not (empty and empty[0])
+def _needs_graph(connection: Connection, space: EmbeddingSpace, table: str) -> bool:
+    least = ENOUGH if space.graph == "codes" else 1
+    held = connection.execute(statement_of("count_up_to", table, file="graph"), {"most": least}).fetchone()
+    return bool(held and held[0] >= least)
+
+
+def lacks_graph(connection: Connection, space: EmbeddingSpace, table: str) -> bool:
+    """Whether a table of the space's vectors, or a copy of it, is to have a graph, and has none."""
+    return not _has_graph(connection, space, table) and _needs_graph(connection, space, table)

@@ -18,7 +18,7 @@ import psycopg
 from rag_pipeline.errors import DatabaseUnavailable
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import WORKERS, build_graph, lacks_graph
-from rag_pipeline.index.spaces import vector_table
+from rag_pipeline.index.spaces import numbered_space, vector_table
 from rag_pipeline.machine import usable_cores
 from rag_pipeline.model import EmbeddingSpace
 
@@ -39,7 +39,7 @@ def graph_beside(
     error, so does the build. Statistics are not taken: the tables of chunks and documents are still being filled. Where
     there is no connection to be had for it (`connect` is None, or finds the database full), nothing is built either.
     """
-    if connect is None or not lacks_graph(connection, vector_table(space)):
+    if connect is None or not lacks_graph(connection, space, vector_table(space)):
         yield lambda: False
         return
     # On the machine where we are ourselves, one core is ours.
@@ -66,9 +66,8 @@ class _Build:
                 self._connection = connection
                 if self._asked_to_end.is_set():
                     return False
-                return build_graph(
-                    connection, self._space, vector_table(self._space), workers=self._workers, analyzed=False
-                )
+                space = numbered_space(connection, self._space.space_id)
+                return build_graph(connection, space, vector_table(space), workers=self._workers, analyzed=False)
         except DatabaseUnavailable as error:
             _log.warning("the graph is built after the documents, not beside them: %s", error)
             return False

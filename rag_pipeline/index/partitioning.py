@@ -15,12 +15,12 @@ import psycopg
 from psycopg import sql
 
 from rag_pipeline.errors import SpaceUnavailable
-from rag_pipeline.index.codes import drop_function
+from rag_pipeline.index.codes import drop_codes, ensure_codes
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import build_graph, has_graph
+from rag_pipeline.index.graph import build_graph, has_graph, needs_graph
 from rag_pipeline.index.locks import Lock, exclude, wait_at_most
 from rag_pipeline.index.maintenance import alone
-from rag_pipeline.index.spaces import copy_table, numbered_space, statement_of, vector_table
+from rag_pipeline.index.spaces import copy_table, numbered_space, require_room, statement_of, vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace, Graph
 from rag_pipeline.progress import Progress
@@ -42,8 +42,9 @@ def partition(
     what one that was stopped has left.
 
     Raises:
-        SpaceUnavailable: there is no such space, maintenance or another partitioning is at work, or somebody holds the
-            vectors for longer than we wait; what was copied stays for the next time.
+        SpaceUnavailable: there is no such space, its vectors are too long for codes, maintenance or another
+            partitioning is at work, or somebody holds the vectors for longer than we wait; what was copied stays for
+            the next time.
     """
     if partitions is not None and not 1 <= partitions <= MOST_PARTITIONS:
         raise SpaceUnavailable(f"{partitions} partitions are not possible: choose 1 to {MOST_PARTITIONS}")
@@ -52,14 +53,15 @@ def partition(
             raise SpaceUnavailable("maintenance or another partitioning is at work: try again when that has ended")
         space = numbered_space(connection, space_id)
         table = vector_table(space)
+        require_room(graph, dimensions=space.dimensions)
         wanted = replace(space, partitions=partitions or space.partitions, graph=graph or space.graph)
         if space == wanted:
             _drop_copy(connection, table)
             if space.graph != "codes":
-                drop_function(connection, space)
+                drop_codes(connection, space)
             return space
         _copy(connection, wanted, progress=progress)
-        if has_graph(connection, space):
+        if has_graph(connection, space) or not needs_graph(connection, space):
             build_graph(connection, wanted, copy_table(table))
         # Once without keeping anybody out, so that little is left for when nobody may write.
         connection.execute(_statement("add_missing", table))
@@ -78,7 +80,11 @@ def _copy(connection: Connection, space: EmbeddingSpace, *, progress: Progress) 
     if tables != partitions or is_other:
         _drop_copy(connection, table)
         values = {"table": copy_table(table), "dimensions": space.dimensions, "partitions": partitions}
-        connection.execute(queries("partitions")["create"], values)
+        with connection.transaction():
+            connection.execute(queries("partitions")["create"], values)
+            # Before there are rows, which would be written twice.
+            if space.graph == "codes" and needs_graph(connection, space):
+                ensure_codes(connection, space, copy_table(table))
     for number in range(_SLICES):
         first = UUID(int=number * (2**128 // _SLICES))
         last = UUID(int=(number + 1) * (2**128 // _SLICES) - 1)
@@ -93,6 +99,8 @@ def _switch(connection: Connection, space: EmbeddingSpace) -> None:
             wait_at_most(connection, _PATIENCE_S)
             # Runs count on vectors that they have seen; others that write are kept out by the table's own lock.
             exclude(connection, Lock.EMBEDDING)
+            # In this order, as who drops a space takes them.
+            connection.execute(queries("partitions")["lock_spaces"])
             connection.execute(_statement("lock", table))
             connection.execute(_statement("add_missing", table))
             connection.execute(_statement("remove_gone", table))
@@ -100,7 +108,7 @@ def _switch(connection: Connection, space: EmbeddingSpace) -> None:
             values = {"partitions": space.partitions, "graph": space.graph, "space": space.space_id}
             connection.execute(queries("partitions")["remember"], values)
             if space.graph != "codes":
-                drop_function(connection, space)
+                drop_codes(connection, space)
     except psycopg.errors.LockNotAvailable as error:
         raise SpaceUnavailable(
             f"the vectors of embedding space {space.space_id} are in use: run it again when that has ended; what was "

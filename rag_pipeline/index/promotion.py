@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import psycopg
 
 from rag_pipeline.errors import SpaceUnavailable
-from rag_pipeline.index.codes import drop_function
+from rag_pipeline.index.codes import drop_codes
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import has_graph
+from rag_pipeline.index.graph import has_graph, needs_graph
 from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
 from rag_pipeline.index.spaces import (
     activate,
@@ -49,6 +49,7 @@ class Standing:
     bytes: int
     """Of the vectors and their graph, on disk."""
     has_graph: bool
+    """Or needs none yet."""
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def standing(connection: Connection, space: EmbeddingSpace) -> Standing:
     table = {"table": f"rag.vectors_{space.space_id}"}
     vectors, size = connection.execute(statement("size", space, file="promotion"), table).fetchone() or (0, 0)
     (texts,) = connection.execute(queries("promotion")["texts"]).fetchone() or (0,)
-    missing, built = _missing(connection, space), has_graph(connection, space)
+    missing, built = _missing(connection, space), has_graph(connection, space) or not needs_graph(connection, space)
     return Standing(texts=texts, missing=missing, vectors=vectors, bytes=size, has_graph=built)
 
 
@@ -114,7 +115,7 @@ def drop(connection: Connection, space_id: int) -> EmbeddingSpace:
             )
         connection.execute(statement_of("drop", copy_table(vector_table(space)), file="partitions"))
         connection.execute(statement("drop_vectors", space, file="promotion"))
-        drop_function(connection, space)
+        drop_codes(connection, space)
         connection.execute(queries("promotion")["drop_space"], {"space": space_id})
     return space
 

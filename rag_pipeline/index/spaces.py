@@ -24,8 +24,8 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.vector_rows import read_vectors, vector_rows
 from rag_pipeline.model import EmbeddingSpace, Graph, Json
 
-_LEAST_DIMENSIONS: Final = 256
-"""From which on a graph is built over codes."""
+_CODED_DIMENSIONS: Final = range(256, 3_301)
+"""Of which a graph is built over codes: of fewer they are too much alike, with more a row does not fit its page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,12 @@ def create_space(
     """The space of a model, made with its vector table if there is none yet; one that is there keeps its `config`.
 
     `partitions`: so many tables take its vectors, each with a graph of its own. `graph`: by default over codes, unless
-    they would be too short.
+    they would be too short or too long.
+
+    Raises:
+        SpaceUnavailable: codes are wanted of vectors that are too long for them.
     """
+    require_room(graph, dimensions=dimensions)
     values = {"provider": provider, "model": model, "recipe": recipe, "dimensions": dimensions}
     made = {"config": _json(config), "partitions": partitions, "graph": graph or graph_for(dimensions)}
     with connection.transaction():
@@ -88,7 +92,7 @@ def ask_active_space(connection: Connection) -> Callable[[], EmbeddingSpace | No
 def space_records(connection: Connection) -> list[SpaceRecord]:
     """Every space there is, oldest first."""
     return [
-        SpaceRecord(space=_space(row[:9]), created_at=row[9], activated_at=row[10], retired_at=row[11])
+        SpaceRecord(space=_space(row[:10]), created_at=row[10], activated_at=row[11], retired_at=row[12])
         for row in connection.execute(queries("spaces")["all"])
     ]
 
@@ -177,8 +181,18 @@ def copy_table(table: str) -> str:
 
 
 def graph_for(dimensions: int) -> Graph:
-    """What the graph of a new space is built over, unless somebody says so: codes of fewer bits are too much alike."""
-    return "codes" if dimensions >= _LEAST_DIMENSIONS else "vectors"
+    """What the graph of a new space is built over, unless somebody says so."""
+    return "codes" if dimensions in _CODED_DIMENSIONS else "vectors"
+
+
+def require_room(graph: Graph | None, *, dimensions: int) -> None:
+    """Raises `SpaceUnavailable` for codes of vectors so long that both do not fit a page of the database."""
+    most = _CODED_DIMENSIONS[-1]
+    if graph == "codes" and dimensions > most:
+        raise SpaceUnavailable(
+            f"vectors of {dimensions:,} dimensions leave no room for codes beside them, {most:,} are the most: leave "
+            "out --graph, or ask the model for shorter vectors (`dimensions`)"
+        )
 
 
 def tables_with_graphs(table: str, *, partitions: int) -> list[str]:
@@ -246,10 +260,10 @@ class SpaceVectors:
 
 
 def _space(row: Sequence[Any]) -> EmbeddingSpace:
-    space_id, provider, model, dimensions, recipe, status, config, partitions, graph = row
+    space_id, provider, model, dimensions, recipe, status, config, partitions, graph, coded = row
     return EmbeddingSpace(
         space_id=space_id, provider=provider, model=model, dimensions=dimensions, recipe=recipe, status=status,
-        config=config, partitions=partitions, graph=graph,
+        config=config, partitions=partitions, graph=graph, coded=coded,
     )  # fmt: skip
 
 

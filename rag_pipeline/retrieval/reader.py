@@ -40,7 +40,7 @@ def reading(
         psycopg.ProgrammingError: the connection is in a transaction already, whose state and role are not ours.
     """
     vectors = f"rag.vectors_{space.space_id}" if space else None
-    graph: Graph = space.graph if space else "vectors"
+    graph: Graph = "codes" if space and space.coded else "vectors"
     wider = _OF_CODES if graph == "codes" else 1
     with _one_state(connection):
         connection.execute(

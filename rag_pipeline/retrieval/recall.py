@@ -14,6 +14,7 @@ from pgvector import HalfVector
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import has_graph
+from rag_pipeline.index.spaces import numbered_space
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval.reader import reading
@@ -62,6 +63,8 @@ def graph_recall(
     limit = EXACT_UP_TO if exact_up_to is None else exact_up_to
     sizes = connection.execute(queries("search")["tenants_by_size"]).fetchall()
     large = [tenant for tenant, chunks in sizes if chunks > limit]
+    # As it is now: its first graph may have been built since it was read.
+    space = numbered_space(connection, space.space_id)
     if not large or not has_graph(connection, space):
         return GraphRecall(tenants=len(large), questions=0, recall=None, worst=())
     each = max(1, questions // len(large))

@@ -83,9 +83,11 @@ class Retriever:
                 return self._find(query, space)
             except SpaceChanged:
                 continue  # another one was promoted between our look and the search
-            except psycopg.errors.UndefinedTable:
-                # And the one we looked at was dropped.
-                if self._space is not None or self._active().space_id == space.space_id:
+            except (
+                psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction
+            ):  # fmt: skip
+                # And the one we looked at was dropped, or its vectors were laid out anew.
+                if self._space is not None or self._active() == space:
                     raise
 
     def _active(self) -> EmbeddingSpace:

@@ -38,7 +38,7 @@ def ask_nearest(
             return [(row[0], 1.0 - row[1]) for row in found]
         if len(found) < values["limit"]:
             # Of the nearest by their codes too many stand in no chunk: walk on past those, before all are read.
-            further: Way = "graph" if way == "graph_everywhere" and space.graph == "codes" else "exact"
+            further: Way = "graph" if way == "graph_everywhere" and space.coded else "exact"
             return ask_nearest(connection, values, space, way=further)()
         # A relaxed scan returns the right rows only roughly in order.
         return sorted(((row[0], 1.0 - row[1]) for row in found), key=lambda pair: (-pair[1], pair[0]))
@@ -63,7 +63,7 @@ def with_filters(name: str) -> bytes:
 
 def statement(name: str, space: EmbeddingSpace) -> bytes:
     """A query of `search.sql` with the space's own table, its codes and the filters named in it."""
-    if space.graph == "codes" and name in _WALKS:
+    if space.coded and name in _WALKS:
         name = f"{name}_by_codes"
     return _of_table(name, vector_table(space))
 

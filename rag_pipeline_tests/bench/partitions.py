@@ -56,8 +56,7 @@ def filled(connection: Connection, corpus: Corpus, size: int) -> EmbeddingSpace:
     space = create_space(
         connection, provider="bench", model=f"parted-{size}", recipe="mixed/v1", dimensions=corpus.vectors.shape[1]
     )
-    fill(connection, corpus, size, space, with_graph=False)
-    return space
+    return fill(connection, corpus, size, space, with_graph=False)
 
 
 def measure(
@@ -71,6 +70,7 @@ def measure(
     started = time.perf_counter()
     assert ensure_graph(connection, made)
     report.figure(section, f"{name}: graphs built", time.perf_counter() - started, "s")
+    made = numbered_space(connection, made.space_id)
     held = connection.execute(
         "SELECT sum(pg_relation_size(indexrelid)), count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%hnsw'"
     ).fetchone()

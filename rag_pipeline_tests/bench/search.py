@@ -19,7 +19,7 @@ from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.index.segments import merge_segments
-from rag_pipeline.index.spaces import SpaceVectors, activate, create_space
+from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, numbered_space
 from rag_pipeline.index.writer import IndexWriter
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.retrieval import search as search_module
@@ -76,7 +76,7 @@ def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, rep
     space = create_space(
         connection, provider="bench", model=f"mixed-{size}", recipe="mixed/v1", dimensions=corpus.vectors.shape[1]
     )
-    fill(connection, corpus, size, space)
+    space = fill(connection, corpus, size, space)
     name = f"{size:,} chunks"
     report.figure(section, f"{name}: built", time.perf_counter() - started, "s", note="chunks, postings, graph")
     (held,) = connection.execute("SELECT pg_total_relation_size('rag.postings')").fetchone() or (0,)
@@ -96,8 +96,8 @@ def _bench_size(connection: Connection, url: str, corpus: Corpus, size: int, rep
 
 def fill(
     connection: Connection, corpus: Corpus, size: int, space: EmbeddingSpace, *, with_graph: bool = True
-) -> None:  # fmt: skip
-    """Write so many chunks with their postings and vectors, and let questions use the space."""
+) -> EmbeddingSpace:  # fmt: skip
+    """Write so many chunks with their postings and vectors, and let questions use the space; as it is then."""
     writer = IndexWriter(connection, fingerprint="bench", now=datetime(2024, 1, 1, tzinfo=UTC))
     for entries, vectors in corpus.batches(size):
         hashes = {chunk.text: chunk.text_hash for entry in entries for chunk in entry.chunks}
@@ -110,6 +110,7 @@ def fill(
         ensure_graph(connection, space)
     activate(connection, space)
     connection.execute("VACUUM ANALYZE rag.chunks, rag.documents, rag.postings")
+    return numbered_space(connection, space.space_id)
 
 
 def _ask(

@@ -52,16 +52,23 @@ def test_it_runs_with_our_settings_and_without_a_network_port(shared: EmbeddedPo
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "mode", "kind"),
-    [(64, 0o1777, "mmap"), (2_500, 0o1777, "mmap"), (2_600, 0o1777, "posix"), (9_999, 0o755, "mmap")],
+    ("megabytes", "mode", "memory", "kind"),
+    [
+        (64, 0o1777, 16, "mmap"),
+        (2_500, 0o1777, 16, "mmap"),
+        (2_600, 0o1777, 16, "posix"),
+        (9_999, 0o755, 16, "mmap"),
+        (9_999, 0o1777, 4, "mmap"),
+    ],
 )
 def test_builds_share_memory_where_there_is_room_for_the_largest(
-    megabytes: int, mode: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    megabytes: int, mode: int, memory: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = tmp_path / "shm"
     shared.mkdir()
     shared.chmod(mode)
     monkeypatch.setattr(cluster, "_SHARED", shared)
+    monkeypatch.setattr(cluster, "usable_memory", lambda: memory * 2**30)
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=256 * megabytes, f_frsize=4096))
     cluster.configure(tmp_path, Account(uid=os.getuid(), gid=os.getgid()), sockets=tmp_path, port=5432, durable=True)
     configured = (tmp_path / "app.conf").read_text(encoding="utf-8")

@@ -16,12 +16,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from rag_pipeline.index import codes, graph
-from rag_pipeline.index.codes import LEVELS, bits_of, thresholds_of
+from rag_pipeline.errors import SpaceUnavailable
+from rag_pipeline.index import codes
+from rag_pipeline.index.catalog import inspect_catalog
+from rag_pipeline.index.codes import ENOUGH, LEVELS, bits_of, thresholds_of
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.graph import build_graph, building_memory, ensure_graph, graph_bytes, has_graph
 from rag_pipeline.index.partitioning import partition
-from rag_pipeline.index.promotion import drop
+from rag_pipeline.index.promotion import drop, standing
 from rag_pipeline.index.spaces import SpaceVectors, activate, create_space, numbered_space
 from rag_pipeline.model import EmbeddingSpace, Graph, text_hash
 from rag_pipeline.progress import silent
@@ -79,9 +81,27 @@ def code(connection: Connection, vector: NDArray[np.floating]) -> str:
     return str(row[0])
 
 
-@pytest.mark.parametrize(("dimensions", "kind"), [(8, "vectors"), (255, "vectors"), (256, "codes"), (1536, "codes")])
+@pytest.mark.parametrize(
+    ("dimensions", "kind"),
+    [(8, "vectors"), (255, "vectors"), (256, "codes"), (3300, "codes"), (3301, "vectors"), (4000, "vectors")],
+)  # fmt: skip
 def test_long_vectors_have_a_graph_over_codes(connection, dimensions, kind):
-    assert space_of(connection, dimensions=dimensions).graph == kind
+    space = space_of(connection, dimensions=dimensions)
+    assert space.graph == kind
+    made = np.random.default_rng(2).normal(size=(ENOUGH, dimensions)).astype(np.float32)
+    # A name of the longest kind: the row has to hold that, too.
+    store_vectors(connection, space, {f"text {n}": vector for n, vector in enumerate(made)}, tenant="a" * 60)
+    assert ensure_graph(connection, space)
+    toast = "SELECT coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0) FROM pg_class WHERE relname = 'vectors_1'"
+    assert connection.execute(toast).fetchone() == (0,)
+
+
+def test_codes_of_vectors_that_are_too_long_for_them_are_refused(connection):
+    with pytest.raises(SpaceUnavailable, match="3,301 dimensions leave no room for codes beside them, 3,300 are"):
+        create_space(connection, provider="fake", model="m", recipe="v1", dimensions=3301, graph="codes")
+    space = space_of(connection, dimensions=3301)
+    with pytest.raises(SpaceUnavailable, match="leave no room"):
+        partition(connection, space.space_id, graph="codes", progress=silent)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "codes"])
@@ -89,7 +109,7 @@ def test_a_graph_is_over_what_was_asked_for(connection, kind: Graph):
     space = create_space(
         connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS, graph=kind
     )  # fmt: skip
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     assert ensure_graph(connection, space) is True
     assert ("code bit_hamming_ops" if kind == "codes" else "embedding halfvec_cosine_ops") in definition(connection)
     assert ensure_graph(connection, space) is False
@@ -97,18 +117,18 @@ def test_a_graph_is_over_what_was_asked_for(connection, kind: Graph):
 
 def test_every_vector_has_the_code_that_its_thresholds_say_however_it_came(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 200)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
-    fill(connection, space, 50, seed=2, start=200)
+    fill(connection, space, 50, seed=2, start=ENOUGH)
     # Another tenant's is taken over, one that is there twice goes the other way into the table.
     other = SpaceVectors(connection, space, tenant="other")
-    assert other.known([text_hash("text 210")]) == {text_hash("text 210")}
+    assert other.known([text_hash("text 1010")]) == {text_hash("text 1010")}
     twice = vectors_of(2, seed=3)
-    SpaceVectors(connection, space, tenant="acme").store([text_hash("text 0"), text_hash("text 250")], twice)
+    SpaceVectors(connection, space, tenant="acme").store([text_hash("text 0"), text_hash("text 1050")], twice)
     levels = thresholds_of(sample_of(connection), dimensions=DIMENSIONS)
     found = connection.execute("SELECT embedding, code::text FROM rag.vectors_1").fetchall()
-    assert len(found) == 252
-    # Of the first 200 vectors were the thresholds; these are of all, so a value beside one may fall on its other side.
+    assert len(found) == ENOUGH + 52
+    # Of the first thousand vectors were the thresholds; these are of all, so a value beside one may fall beyond it.
     for embedding, bits in found:
         vector = np.asarray(embedding.to_numpy(), dtype=np.float32)
         expected = np.concatenate([vector > level for level in levels])
@@ -144,38 +164,36 @@ def test_of_few_vectors_no_thresholds_are_taken():
 
 def test_the_length_of_a_vector_says_nothing(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    made = vectors_of(100)
+    made = vectors_of(ENOUGH)
     store_vectors(connection, space, {f"text {n}": 2.0 ** (n % 3) * vector for n, vector in enumerate(made)})
     ensure_graph(connection, space)
     assert code(connection, made[0]) == code(connection, 8 * made[0])
 
 
-def test_thresholds_of_few_vectors_are_taken_again_once_there_are_many(connection):
+def test_a_space_of_few_vectors_has_neither_codes_nor_a_graph_and_lacks_nothing(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 10)
-    ensure_graph(connection, space)
-    before = stored_codes(connection)
-    fill(connection, space, 980, seed=2, start=10)
-    assert (ensure_graph(connection, space), trained_on(connection)) == (False, 10)
-    fill(connection, space, 20, seed=3, start=990)
-    assert (ensure_graph(connection, space), trained_on(connection)) == (True, 1010)
-    after = stored_codes(connection)
-    assert len(after) == 1010 and all(after[name] != before[name] for name in before)
-    assert has_graph(connection, space)
+    fill(connection, space, ENOUGH - 1)
     assert ensure_graph(connection, space) is False
-
-
-def test_they_stay_while_somebody_reads_the_vectors(database, connection, monkeypatch):
-    monkeypatch.setattr(graph, "_PATIENCE_S", 0.2)
-    space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 10)
-    ensure_graph(connection, space)
-    fill(connection, space, 1000, seed=2, start=10)
-    with connected(database) as reader, reader.transaction():
-        reader.execute("SELECT count(*) FROM rag.vectors_1")
-        assert ensure_graph(connection, space) is False
-    assert trained_on(connection) == 10 and has_graph(connection, space)
+    assert (trained_on(connection), functions(connection)) == (None, [])
+    assert standing(connection, space).has_graph and not has_graph(connection, space)
+    activate(connection, space)
+    assert inspect_catalog(connection)["missing_graphs"].count == 0
+    fill(connection, space, 1, seed=2, start=ENOUGH)
+    assert inspect_catalog(connection)["missing_graphs"].count == 1
+    assert not standing(connection, space).has_graph
+    assert not numbered_space(connection, space.space_id).coded
     assert ensure_graph(connection, space) is True
+    assert (trained_on(connection), functions(connection)) == (ENOUGH, ["vectors_1_code"])
+    assert numbered_space(connection, space.space_id).coded
+
+
+def test_thresholds_are_of_texts_however_many_tenants_have_them(connection):
+    space = space_of(connection, dimensions=DIMENSIONS)
+    for tenant in ("acme", "globex"):
+        made = vectors_of(600)
+        store_vectors(connection, space, {f"text {n}": one for n, one in enumerate(made)}, tenant=tenant)
+    ensure_graph(connection, space)
+    assert trained_on(connection) == 600
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -184,22 +202,23 @@ def test_a_space_changes_to_codes_and_back(connection, partitions):
         connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS, graph="vectors",
         partitions=partitions,
     )  # fmt: skip
-    fill(connection, space, 300)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     activate(connection, space)
     changed = partition(connection, space.space_id, graph="codes", progress=silent)
     assert (changed.graph, changed.partitions, has_graph(connection, changed)) == ("codes", partitions, True)
-    assert len(stored_codes(connection)) == 300
-    fill(connection, changed, 10, seed=2, start=300)
+    assert len(stored_codes(connection)) == ENOUGH
+    assert changed.coded
+    fill(connection, changed, 10, seed=2, start=ENOUGH)
     back = partition(connection, space.space_id, graph="vectors", progress=silent)
     assert (back.graph, back.partitions, has_graph(connection, back)) == ("vectors", partitions, True)
-    assert functions(connection) == []
-    assert connection.execute("SELECT count(*) FROM rag.vectors_1").fetchone() == (310,)
+    assert functions(connection) == [] and not back.coded
+    assert connection.execute("SELECT count(*) FROM rag.vectors_1").fetchone() == (ENOUGH + 10,)
 
 
 def test_what_a_stopped_change_has_left_is_not_taken_for_another_kind(connection, monkeypatch):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     activate(connection, space)
     with monkeypatch.context() as stopped, pytest.raises(RuntimeError):
@@ -221,7 +240,7 @@ def raise_stopped() -> None:
 
 def test_a_space_that_is_dropped_leaves_nothing(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     assert functions(connection) == ["vectors_1_code"]
     drop(connection, space.space_id)
@@ -242,18 +261,19 @@ def test_a_graph_over_codes_takes_the_room_and_the_memory_that_is_reckoned(conne
 
 def test_a_copy_of_a_space_is_given_codes_of_the_same_thresholds(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     before = stored_codes(connection)
     activate(connection, space)
     parted = partition(connection, space.space_id, partitions=2, progress=silent)
     assert stored_codes(connection) == before
     assert build_graph(connection, parted, "vectors_1") is False
+    assert parted.coded
 
 
 def test_two_runs_that_finish_together_train_once(database, connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 500)
+    fill(connection, space, 2 * ENOUGH)
 
     def build(_: int) -> bool:
         with connected(database) as own:
@@ -266,16 +286,63 @@ def test_two_runs_that_finish_together_train_once(database, connection):
 
 def test_somebody_who_removed_the_column_gets_it_back_with_the_graph(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     connection.execute("ALTER TABLE rag.vectors_1 DROP COLUMN code")
     assert not has_graph(connection, space)
     assert ensure_graph(connection, space) and has_graph(connection, space)
 
 
+def test_a_space_that_gets_codes_before_it_has_enough_vectors_gets_them_later(connection):
+    space = create_space(
+        connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS, graph="vectors"
+    )  # fmt: skip
+    fill(connection, space, 100)
+    ensure_graph(connection, space)
+    activate(connection, space)
+    changed = partition(connection, space.space_id, graph="codes", progress=silent)
+    assert (changed.graph, changed.coded, has_graph(connection, changed)) == ("codes", False, False)
+    fill(connection, space, ENOUGH, seed=2, start=100)
+    # Whoever has read the space before.
+    assert ensure_graph(connection, space) and "bit_hamming_ops" in definition(connection)
+
+
+def test_the_reader_may_make_codes_where_nobody_may_by_default(connection):
+    space = space_of(connection, dimensions=DIMENSIONS)
+    fill(connection, space, ENOUGH)
+    connection.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    try:
+        ensure_graph(connection, space)
+    finally:
+        connection.execute("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC")
+    with connection.transaction():
+        connection.execute("SET LOCAL ROLE rag_reader")
+        assert len(code(connection, vectors_of(1)[0])) == bits_of(DIMENSIONS)
+
+
+def test_a_space_is_dropped_while_its_graph_is_wanted(database, connection):
+    """Either is first, and neither waits for the other in a circle."""
+    for _ in range(3):
+        space = space_of(connection, dimensions=DIMENSIONS)
+        store_vectors(connection, space, {f"text {n}": one for n, one in enumerate(vectors_of(ENOUGH))})
+
+        def build(space: EmbeddingSpace = space) -> str:
+            try:
+                with connected(database) as own:
+                    return str(ensure_graph(own, space))
+            except (SpaceUnavailable, psycopg.errors.UndefinedTable):
+                return "gone"
+
+        with ThreadPoolExecutor(1) as pool:
+            built = pool.submit(build)
+            drop(connection, space.space_id)
+            assert built.result() in ("True", "gone")
+    assert functions(connection) == []
+
+
 def test_a_code_cannot_be_written(connection):
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 70)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     with pytest.raises(psycopg.errors.GeneratedAlways):
         connection.execute("UPDATE rag.vectors_1 SET code = ~code")
@@ -284,7 +351,7 @@ def test_a_code_cannot_be_written(connection):
 def test_the_thresholds_of_a_space_are_told(connection):
     """What a person finds who looks the function up: three lists of as many numbers as dimensions."""
     space = space_of(connection, dimensions=DIMENSIONS)
-    fill(connection, space, 100)
+    fill(connection, space, ENOUGH)
     ensure_graph(connection, space)
     (body,) = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = 'vectors_1_code'").fetchone() or ("",)
     lists = [json.loads(part) for part in body.split("'")[1::2]]

@@ -17,8 +17,10 @@ from rag_pipeline.embedded.account import Account
 from rag_pipeline.embedded.binaries import programs
 from rag_pipeline.errors import DatabaseUnavailable, MigrationError
 from rag_pipeline.index.database import connect, connect_with_vectors, connected
+from rag_pipeline.index.graph import ensure_graph, has_graph
 from rag_pipeline.index.migrations import Migration, migrate, pending, read_migrations
 from rag_pipeline.index.sql_files import sql_folder
+from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Retrieval
@@ -72,6 +74,31 @@ def test_schema_sql_shows_the_vector_table_that_is_made(server, database):
         assert part in shown.split("For space 1 with 384 dimensions")[1]
     assert "embedding public.halfvec(384) NOT NULL" in made
     assert "embedding halfvec(384) NOT NULL" in shown
+
+
+def test_a_graph_of_before_there_were_codes_stays_and_answers(empty_database):
+    before_codes = [migration for migration in read_migrations() if migration.version <= 8]
+    migrate(empty_database, migrations=before_codes)
+    with connect(empty_database) as connection:
+        connection.execute(
+            "INSERT INTO rag.embedding_spaces (provider, model, dimensions, recipe)"
+            " VALUES ('fake', 'test', 384, 'text/v1')"
+        )
+        connection.execute("SELECT rag.create_vector_tables('vectors_1', 384, 1)")
+        connection.execute("CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (embedding halfvec_cosine_ops)")
+    migrate(empty_database)
+    with connected(empty_database) as connection:
+        space = space_of(connection, dimensions=384)
+        assert (space.space_id, space.graph) == (1, "vectors")
+        vectors = np.eye(384)[:40]
+        store_vectors(connection, space, {f"text {n}": vector for n, vector in enumerate(vectors)})
+        write(connection, entry("a.md", *(f"text {n}" for n in range(40))))
+        assert has_graph(connection, space) and ensure_graph(connection, space) is False
+        query = SearchQuery(text="q", tenant="acme", legs="vector", k=1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(search_module, "EXACT_UP_TO", 0)
+            (hit,) = search(connection, query, space=space, vector=vectors[7], settings=Retrieval())
+        assert hit.text == "text 7"
 
 
 def test_several_processes_may_start_at_once(empty_database):

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag_pipeline.embedded import EmbeddedPostgres
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.graph import ensure_graph
-from rag_pipeline.index.spaces import create_space
+from rag_pipeline.index.partitioning import partition
+from rag_pipeline.index.spaces import activate, create_space, numbered_space
+from rag_pipeline.model import Graph
+from rag_pipeline.progress import silent
 from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval import vector_leg
+from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.reader import reading
 from rag_pipeline.retrieval.recall import graph_recall
+from rag_pipeline.retrieval.retriever import Retriever
 from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.databases import new_database
 from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
@@ -48,6 +55,7 @@ def coded(server: EmbeddedPostgres, template: str) -> Iterator[Library]:
             pages = [own[start : start + 20] for start in range(0, len(own), 20)]
             write(connection, *(entry(f"{n}.md", *page, repository=name) for n, page in enumerate(pages)))
         ensure_graph(connection, space)
+        space = numbered_space(connection, space.space_id)
         yield Library(connection=connection, space=space, texts=texts, vectors=vectors)
 
 
@@ -124,12 +132,13 @@ def test_neighbours_that_stand_in_no_chunk_any_more_hide_nothing(connection: Con
     """All that is near, and more than a search compares, is of documents that are gone; their vectors stay a while."""
     space = space_of(connection, dimensions=DIMENSIONS)
     random = np.random.default_rng(4)
-    near = np.eye(DIMENSIONS)[0] + 0.02 * random.normal(size=(400, DIMENSIONS))
+    near = np.eye(DIMENSIONS)[0] + 0.02 * random.normal(size=(1_000, DIMENSIONS))
     far = np.eye(DIMENSIONS)[1] + 0.02 * random.normal(size=(60, DIMENSIONS))
     store_vectors(connection, space, {f"near {n}": vector for n, vector in enumerate(near)})
     store_vectors(connection, space, {f"far {n}": vector for n, vector in enumerate(far)})
     write(connection, entry("far.md", *(f"far {n}" for n in range(60))))
     ensure_graph(connection, space)
+    space = numbered_space(connection, space.space_id)
     library = Library(connection=connection, space=space, texts=[], vectors=far.astype(np.float32))
     found = library.search(np.eye(DIMENSIONS, dtype=np.float32)[0], k=10)
     assert len({hit.chunk_id for hit in found}) == 10
@@ -147,5 +156,63 @@ def test_of_a_graph_over_codes_more_is_kept_in_sight(connection: Connection, kin
     space = create_space(
         connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS, graph=kind  # type: ignore[arg-type]
     )  # fmt: skip
-    with reading(connection, tenant="acme", space=space):
+    with reading(connection, tenant="acme", space=replace(space, coded=kind == "codes")):
         assert connection.execute("SHOW hnsw.ef_search").fetchone() == (str(sight),)
+
+
+def test_a_vector_without_a_direction_is_not_found(coded: Library) -> None:
+    with coded.connection.transaction(force_rollback=True):
+        store_vectors(coded.connection, coded.space, {"nothing": np.zeros(DIMENSIONS)})
+        write(coded.connection, entry("nothing.md", "nothing"))
+        values = {"tenant": "acme", "query": HalfVector(coded.vectors[0]), "limit": 3_200}
+        rows = coded.connection.execute(vector_leg.statement("graph_everywhere", coded.space), values).fetchall()
+    assert rows and all(row[1] == row[1] for row in rows)
+
+
+def test_before_there_are_codes_a_search_compares_all_vectors(connection: Connection) -> None:
+    space = space_of(connection, dimensions=DIMENSIONS)
+    vectors = np.eye(DIMENSIONS, dtype=np.float32)[:20]
+    store_vectors(connection, space, {f"text {n}": vector for n, vector in enumerate(vectors)})
+    write(connection, entry("a.md", *(f"text {n}" for n in range(20))))
+    library = Library(connection=connection, space=space, texts=[], vectors=vectors)
+    assert [hit.text for hit in library.search(vectors[3], k=1)] == ["text 3"]
+
+
+class FirstAxis:
+    """The question lies on the first axis; `meanwhile` happens while it is embedded for the first time."""
+
+    recipe = "text/v1"
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self._meanwhile = [meanwhile]
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        for work in self._meanwhile[:1]:
+            self._meanwhile.clear()
+            work()
+        return np.eye(DIMENSIONS, dtype=np.float32)[0]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["vectors", "codes"])
+def test_a_search_during_which_the_graph_becomes_another_one_is_asked_again(
+    database: str, connection: Connection, kind: Graph
+) -> None:
+    space = create_space(
+        connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS,
+        graph="codes" if kind == "vectors" else "vectors",
+    )  # fmt: skip
+    random = np.random.default_rng(4)
+    texts = [f"text {n}" for n in range(1_000)]
+    store_vectors(connection, space, dict(zip(texts, random.normal(size=(1_000, DIMENSIONS)), strict=True)))
+    write(connection, entry("a.md", *texts))
+    ensure_graph(connection, space)
+    activate(connection, space)
+    with connected(database) as other:
+        embedder = FirstAxis(lambda: partition(other, space.space_id, graph=kind, progress=silent))
+        retriever = Retriever(connection, embedder_of=lambda _: embedder)
+        hits = retriever.search(SearchQuery(text="q", tenant="acme", legs="vector", k=3))
+    assert len(hits) == 3
+    assert numbered_space(connection, space.space_id).graph == kind

@@ -17,5 +17,6 @@ BEGIN
     EXECUTE format(
         'CREATE FUNCTION rag.%I(unit %s.halfvec) RETURNS bit LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS %L',
         name, home, format('BEGIN %sRETURN %s; END', whole, bits));
+    EXECUTE format('GRANT EXECUTE ON FUNCTION rag.%I TO rag_reader', name);
 END
 $$;

@@ -8,10 +8,9 @@ SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'rag'::regnamespace AND 
 SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = %(table)s::regclass AND attname = 'code' AND NOT attisdropped);
 
 -- name: add_column
-ALTER TABLE rag.{vectors} ADD COLUMN code bit({bits}) GENERATED ALWAYS AS (rag.{code}(embedding)::bit({bits})) STORED;
-
--- name: drop_column
-ALTER TABLE rag.{vectors} DROP COLUMN IF EXISTS code;
+-- PLAIN: in the row, as the vector is; elsewhere each walk would have to fetch it from there.
+ALTER TABLE rag.{vectors} ADD COLUMN code bit({bits}) GENERATED ALWAYS AS (rag.{code}(embedding)::bit({bits})) STORED,
+    ALTER COLUMN code SET STORAGE PLAIN;
 
 -- name: drop
 DROP FUNCTION IF EXISTS rag.{code};
@@ -19,11 +18,12 @@ DROP FUNCTION IF EXISTS rag.{code};
 -- name: trained
 UPDATE rag.embedding_spaces SET code_trained_on = %(vectors)s WHERE space_id = %(space)s;
 
--- name: trained_on
-SELECT code_trained_on FROM rag.embedding_spaces WHERE space_id = %(space)s;
-
 -- name: sample
-SELECT embedding FROM rag.{vectors} ORDER BY text_hash LIMIT %(most)s;
+-- Of texts, in the order of their hashes, which is none: the same text may be there for many tenants.
+SELECT DISTINCT ON (text_hash) embedding FROM rag.{vectors} ORDER BY text_hash LIMIT %(most)s;
 
--- name: count_up_to
-SELECT count(*) FROM (SELECT FROM rag.{vectors} LIMIT %(most)s) AS held;
+-- name: lock
+LOCK TABLE rag.embedding_spaces IN ROW EXCLUSIVE MODE;
+
+-- name: lock_vectors
+LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;

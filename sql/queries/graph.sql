@@ -1,7 +1,10 @@
 -- name: has_graph
 SELECT EXISTS (
-    SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-    WHERE i.indrelid = to_regclass(%(table)s) AND a.amname = 'hnsw' AND i.indisvalid
+    SELECT FROM pg_index AS i
+    JOIN pg_class AS c ON c.oid = i.indexrelid
+    JOIN pg_am AS a ON a.oid = c.relam
+    JOIN pg_attribute AS k ON k.attrelid = i.indrelid AND k.attnum = i.indkey[0]
+    WHERE i.indrelid = to_regclass(%(table)s) AND a.amname = 'hnsw' AND i.indisvalid AND k.attname = %(column)s
 );
 
 -- name: lock_vectors
@@ -15,11 +18,8 @@ CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfve
 CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (code bit_hamming_ops)
     WITH (m = 12, ef_construction = 64);
 
--- name: drop
-DROP INDEX IF EXISTS rag.{index};
-
--- name: is_empty
-SELECT NOT EXISTS (SELECT FROM rag.{vectors});
+-- name: count_up_to
+SELECT count(*) FROM (SELECT FROM rag.{vectors} LIMIT %(most)s) AS held;
 
 -- name: count_vectors
 SELECT count(*) FROM rag.{vectors};

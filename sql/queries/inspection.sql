@@ -81,7 +81,7 @@ LIMIT 10;
 
 -- name: vectors_of_wrong_length
 -- Of halfvec's values pgvector refuses NaN and infinity when they are written; a row of zeros it takes, and keeps out of
--- the graph. In a comparison NaN is greater than everything, so it would be found as well.
+-- a graph over vectors. In a comparison NaN is greater than everything, so it would be found as well.
 SELECT count(*) OVER () AS found, v.text_hash, v.tenant_id, l2_norm(v.embedding) AS norm
 FROM rag.{vectors} AS v
 WHERE l2_norm(v.embedding) NOT BETWEEN %(least)s AND %(most)s

@@ -112,7 +112,7 @@ WITH near AS MATERIALIZED (
     ORDER BY v.code <~> (SELECT rag.{code}(%(query)s))
     LIMIT greatest(200, 4 * %(limit)s)
 )
-SELECT number, distance FROM near ORDER BY distance, number LIMIT %(limit)s;
+SELECT number, distance FROM near WHERE distance <> 'NaN' ORDER BY distance, number LIMIT %(limit)s;
 
 -- name: graph_everywhere_by_codes
 -- Twice as many as are wanted are compared by their vectors, and whose they are is only asked of the nearest of them.
@@ -123,7 +123,9 @@ WITH near AS MATERIALIZED (
     ORDER BY v.code <~> (SELECT rag.{code}(%(query)s))
     LIMIT greatest(100, 2 * %(limit)s)
 ), nearest AS MATERIALIZED (
-    SELECT text_hash, distance FROM near ORDER BY distance FETCH FIRST (2 * %(limit)s) ROWS WITH TIES
+    -- A vector of zeros has a code, and no direction.
+    SELECT text_hash, distance FROM near WHERE distance <> 'NaN'
+    ORDER BY distance FETCH FIRST (2 * %(limit)s) ROWS WITH TIES
 )
 SELECT c.number, n.distance
 FROM nearest AS n

@@ -1,5 +1,6 @@
 -- name: find
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph,
+       graph = 'codes' AND code_trained_on IS NOT NULL
 FROM rag.embedding_spaces
 WHERE provider = %(provider)s AND model = %(model)s AND recipe = %(recipe)s
   AND (%(dimensions)s::integer IS NULL OR dimensions = %(dimensions)s)
@@ -7,10 +8,13 @@ ORDER BY space_id DESC
 LIMIT 1;
 
 -- name: active
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph FROM rag.embedding_spaces WHERE status = 'active';
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph,
+       graph = 'codes' AND code_trained_on IS NOT NULL
+FROM rag.embedding_spaces WHERE status = 'active';
 
 -- name: all
-SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph, created_at,
+SELECT space_id, provider, model, dimensions, recipe, status, config, partitions, graph,
+       graph = 'codes' AND code_trained_on IS NOT NULL, created_at,
        activated_at, retired_at
 FROM rag.embedding_spaces ORDER BY space_id;
 
