@@ -195,7 +195,7 @@ $$;
 --         ADD COLUMN code bit(1152) GENERATED ALWAYS AS (rag.vectors_1_code(embedding)::bit(1152)) STORED,
 --         ALTER COLUMN code SET STORAGE PLAIN;
 --     CREATE INDEX vectors_1_hnsw ON rag.vectors_1 USING hnsw (code bit_hamming_ops)
---         WITH (m = 12, ef_construction = 64);
+--         WITH (m = 16, ef_construction = 64);
 --
 -- or, where its graph is over the vectors themselves (embedding_spaces.graph = 'vectors'):
 --

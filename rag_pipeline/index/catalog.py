@@ -187,7 +187,7 @@ def _shows_anything(connection: Connection, table: str) -> bool:
         with connection.transaction(force_rollback=True):
             connection.execute(
                 queries("search")["enter"],
-                {"tenant": "", "scopes": [], "vectors": None, "neighbours": 1, "widening": 1, "plans": "auto"},
+                {"tenant": "", "scopes": [], "vectors": None, "neighbours": 1, "plans": "auto"},
             )
             found = connection.execute(asked).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):

@@ -23,7 +23,7 @@ from rag_pipeline.model import EmbeddingSpace, Graph
 
 _log = logging.getLogger(__name__)
 
-_M: Final[Mapping[Graph, int]] = {"vectors": 16, "codes": 12}  # as graphs are built
+_M: Final = 16  # as graphs are built; with 12, two of a hundred questions found nothing near them among a million codes
 _PAGE: Final = 8192
 _USABLE: Final = _PAGE - 24 - 8  # without the page's header and what HNSW keeps at its end
 IN_MEMORY: Final[Mapping[Graph, float]] = {"vectors": 1.35, "codes": 2.0}
@@ -112,7 +112,7 @@ def partitions_for(vectors: int, *, dimensions: int, graph: Graph, memory_bytes:
 def graph_bytes(vectors: int, *, dimensions: int, graph: Graph) -> int:
     """What an HNSW graph over so many vectors, or codes of them, needs on disk."""
     element = aligned(72 + 8 + (2 * dimensions if graph == "vectors" else -(-bits_of(dimensions) // 8)))
-    neighbours = aligned(4 + 6 * 2 * _M[graph])
+    neighbours = aligned(4 + 6 * 2 * _M)
     together = _USABLE // (element + neighbours + 8)
     if together:
         return _PAGE * -(-vectors // together)

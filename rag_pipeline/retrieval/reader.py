@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -11,13 +11,11 @@ from psycopg.pq import TransactionStatus
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.model import EmbeddingSpace, Graph
+from rag_pipeline.model import EmbeddingSpace
 
 _LEAST_NEIGHBOURS: Final = 50
-_OF_CODES: Final = 2.4
+_OF_CODES: Final = 2
 """So many times as many are kept in sight of a graph over codes: it takes as long, and finds as many of the nearest."""
-_WIDENING: Final[Mapping[Graph, float]] = {"vectors": 0.6, "codes": 0.75}
-"""How that grows with the vectors from 100,000 on, as an exponent of their number."""
 
 
 @contextmanager
@@ -40,14 +38,13 @@ def reading(
         psycopg.ProgrammingError: the connection is in a transaction already, whose state and role are not ours.
     """
     vectors = f"rag.vectors_{space.space_id}" if space else None
-    graph: Graph = "codes" if space and space.coded else "vectors"
-    wider = _OF_CODES if graph == "codes" else 1
+    wider = _OF_CODES if space and space.coded else 1
     with _one_state(connection):
         connection.execute(
             queries("search")["enter"],
             {
                 "tenant": tenant, "scopes": list(scopes), "vectors": vectors,
-                "neighbours": wider * max(_LEAST_NEIGHBOURS, neighbours), "widening": _WIDENING[graph],
+                "neighbours": wider * max(_LEAST_NEIGHBOURS, neighbours),
                 "plans": "force_custom_plan" if filtered else "auto",
             },
         )  # fmt: skip

@@ -45,10 +45,10 @@ class Inputs:
     """USD; of `embedding.model`, as `[prices]` has it."""
     copy_rows_s: float = 105_000.0
     """Vectors of 384 dimensions by binary COPY: 200,000 in 1.9 s."""
-    write_chunks_s: float = 5_000.0
-    """Chunks with postings, vectors and graph: a million in 200 s."""
-    graph_vectors_s: float = 13_300.0
-    """Of 384 dimensions into a graph over codes that fits its memory: a million in 75 s, on two cores."""
+    write_chunks_s: float = 4_500.0
+    """Chunks with postings, vectors and graph: a million in 220 s."""
+    graph_vectors_s: float = 10_500.0
+    """Of 384 dimensions into a graph over codes that fits its memory: a million in 95 s, on two cores."""
     chunk_bytes: float = 950.0
     """Of a chunk, indexes included, without vectors and postings: 353 measured beside its text, 540 of text (4.3 a
     token), and its share of its document."""

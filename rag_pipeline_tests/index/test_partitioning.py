@@ -115,7 +115,7 @@ def plan(connection: Connection, space: EmbeddingSpace) -> str:
     with connection.transaction():
         connection.execute(
             queries("search")["enter"],
-            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "widening": 1, "plans": "auto"},
+            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "plans": "auto"},
         )
         # As it is with more of them.
         connection.execute(

@@ -74,7 +74,7 @@ def plan(library: Library, name: str, **where: object) -> str:
     with library.connection.transaction():
         library.connection.execute(
             queries("search")["enter"],
-            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "widening": 1, "plans": "auto"},
+            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "plans": "auto"},
         )
         row = library.connection.execute(f"EXPLAIN (FORMAT JSON) {statement}", values).fetchone()
     return json.dumps(row[0])

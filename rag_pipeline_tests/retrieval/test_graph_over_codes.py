@@ -151,7 +151,7 @@ def test_its_recall_is_measured_as_that_of_any_graph(coded: Library) -> None:
     assert found.recall is not None and found.recall > 0.97
 
 
-@pytest.mark.parametrize(("kind", "sight"), [("vectors", 50), ("codes", 120)])
+@pytest.mark.parametrize(("kind", "sight"), [("vectors", 50), ("codes", 100)])
 def test_of_a_graph_over_codes_more_is_kept_in_sight(connection: Connection, kind: str, sight: int) -> None:
     space = create_space(
         connection, provider="fake", model="m", recipe="text/v1", dimensions=DIMENSIONS, graph=kind  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def test_row_level_security_lets_the_indexes_be_used(connection):
     with connection.transaction():
         connection.execute(
             queries("search")["enter"],
-            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "widening": 1, "plans": "auto"},
+            {"tenant": "acme", "scopes": [], "vectors": None, "neighbours": 40, "plans": "auto"},
         )
         plan = connection.execute(
             b"EXPLAIN (COSTS OFF) " + queries("linked")["linked"].encode(), {"documents": documents, "limit": 3}

@@ -16,7 +16,7 @@ CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (embedding halfve
 
 -- name: build_over_codes
 CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (code bit_hamming_ops)
-    WITH (m = 12, ef_construction = 64);
+    WITH (m = 16, ef_construction = 64);
 
 -- name: count_up_to
 SELECT count(*) FROM (SELECT FROM rag.{vectors} LIMIT %(most)s) AS held;

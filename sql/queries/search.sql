@@ -14,14 +14,13 @@ SELECT set_config('role', 'rag_reader', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        -- How many neighbours the graph keeps in sight; of a space in partitions, each of its graphs. Among ten times as many vectors, a walk of the same width ends
        -- in the wrong neighbourhood more often: of real lines' vectors, 50 find .998 of the ten nearest of 100,000 and
-       -- .944 of a million, where 200 find .988. Codes tell a million vectors apart less well than a hundred thousand, so
-       -- with them it grows faster. pgvector takes no more than 1000.
+       -- .944 of a million, where 200 find .988. pgvector takes no more than 1000.
        set_config('hnsw.ef_search', least(1000, ceil(%(neighbours)s::float8 * greatest(1, (
            SELECT max(c.reltuples) FROM (
                SELECT to_regclass(%(vectors)s)::oid UNION ALL
                SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(vectors)s)
            ) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r'
-       ) / 100000) ^ %(widening)s::float8))::int::text, true);
+       ) / 100000) ^ 0.6))::int::text, true);
 
 -- name: matching
 -- The filters of a query: a condition on chunks c and documents d, put into the statements that name it.
