@@ -237,7 +237,7 @@ def failure_of(item: SourceItem | Document, *, stage: str, reason: str) -> Failu
 
 
 Graph = Literal["vectors", "codes"]
-"""What a space's graph is built over: its vectors, or short codes of them, which take a third of the time and room."""
+"""What a space's graph is built over: its vectors, or short codes of them, which take half of the time and room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

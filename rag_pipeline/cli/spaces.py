@@ -39,8 +39,8 @@ class GraphKind(StrEnum):
 
 
 _GRAPH_HELP = (
-    "What its graph is built over: codes of three bits a dimension (a third of the time, room and memory), or the "
-    "vectors themselves. By default codes, of 256 to 3,300 dimensions."
+    "What its graph is built over: codes of three bits a dimension (half of the time and memory), or the vectors "
+    "themselves. By default codes, of 256 to 3,300 dimensions."
 )
 Force = Annotated[bool, typer.Option("--force", help="Although texts are missing or measures are worse.")]
 

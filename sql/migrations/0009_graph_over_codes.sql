@@ -1,4 +1,4 @@
--- A graph may be built over short codes of the vectors, three bits a dimension: in a third of the time and of the room.
+-- A graph may be built over short codes of the vectors, three bits a dimension: in half of the time, and in less room.
 -- What is nearest by the codes is compared by the vectors themselves. Graphs that are there stay what they are.
 ALTER TABLE rag.embedding_spaces
     ADD COLUMN graph text NOT NULL DEFAULT 'vectors' CHECK (graph IN ('vectors', 'codes')),
