@@ -60,12 +60,12 @@ def test_every_query_is_named_once_complete_and_used(file):
 def test_values_are_bound_and_only_tables_of_ours_are_put_into_a_statement(file):
     for statement in queries(file).values():
         without_comments = re.sub(r"--.*", "", statement)
-        # Everything that is not `%(name)s` would be a stray formatting mark.
-        assert "%" not in re.sub(r"%\(\w+\)s", "", without_comments)
-        assert set(re.findall(r"\{(\w*)\}", without_comments)) <= {"vectors", "index", "name", "matching"}
-        psycopg.sql.SQL(statement).format(
-            **{name: psycopg.sql.Identifier("t") for name in ("vectors", "index", "name", "matching")}
-        )
+        # Everything that is not `%(name)s` (or `b`: in binary) would be a stray formatting mark.
+        assert "%" not in re.sub(r"%\(\w+\)[sb]", "", without_comments)
+        # `code` is a function of a space's own, `bits` the length of what it makes.
+        known = {"vectors", "index", "name", "matching", "code", "bits"}
+        assert set(re.findall(r"\{(\w*)\}", without_comments)) <= known
+        psycopg.sql.SQL(statement).format(**{name: psycopg.sql.Identifier("t") for name in known})
 
 
 def test_no_folder_or_file_has_a_name_that_says_nothing():

@@ -32,6 +32,7 @@ longer."""
 LEAST_KB: Final = 512 * 1024
 MOST_KB: Final = 2 * 1024 * 1024
 """More is taken only where the server is set to it."""
+_BUILDS: Final[Mapping[Graph, str]] = {"vectors": "build_over_vectors", "codes": "build_over_codes"}
 WORKERS: Final = 4
 """Beside the server's own process."""
 
@@ -165,7 +166,7 @@ def _build_one(connection: Connection, space: EmbeddingSpace, table: str, *, wor
 
 
 def _build_statement(space: EmbeddingSpace, table: str) -> sql.Composed:
-    return statement_of(f"build_over_{space.graph}", table, file="graph")
+    return statement_of(_BUILDS[space.graph], table, file="graph")
 
 
 def _has_graph(connection: Connection, space: EmbeddingSpace, table: str) -> bool:

@@ -20,7 +20,7 @@ from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
 Way = Literal["exact", "exact_everywhere", "graph", "graph_everywhere"]
-_WALKS: Final = frozenset({"graph", "graph_everywhere"})
+_BY_CODES: Final = {"graph": "graph_by_codes", "graph_everywhere": "graph_everywhere_by_codes"}
 
 
 def ask_nearest(
@@ -63,9 +63,7 @@ def with_filters(name: str) -> bytes:
 
 def statement(name: str, space: EmbeddingSpace) -> bytes:
     """A query of `search.sql` with the space's own table, its codes and the filters named in it."""
-    if space.coded and name in _WALKS:
-        name = f"{name}_by_codes"
-    return _of_table(name, vector_table(space))
+    return _of_table(_BY_CODES.get(name, name) if space.coded else name, vector_table(space))
 
 
 @cache
