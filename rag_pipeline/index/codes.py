@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.spaces import vector_table
+from rag_pipeline.index.spaces import statement_of, vector_table
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.model import EmbeddingSpace
 
@@ -48,13 +48,11 @@ def ensure_codes(connection: Connection, space: EmbeddingSpace, table: str) -> N
     one that began before finds none of them. The thresholds are taken from a sample of the space's vectors, once.
     """
     # In this order, as who drops a space takes them; and one at a time makes the function.
-    connection.execute(queries("codes")["lock"])
-    connection.execute(_statement("lock_vectors", space, table))
+    connection.execute(queries("spaces")["lock_for_a_change"])
+    connection.execute(statement_of("lock_vectors", table, file="graph"))
     if not _has_function(connection, space):
         _create_function(connection, space)
-    has = connection.execute(queries("codes")["has_column"], {"table": f"rag.{table}"}).fetchone()
-    if not (has and has[0]):
-        connection.execute(_statement("add_column", space, table))
+    connection.execute(_statement("add_column", space, table))
 
 
 def drop_codes(connection: Connection, space: EmbeddingSpace) -> None:

@@ -91,13 +91,12 @@ def needs_graph(connection: Connection, space: EmbeddingSpace) -> bool:
 
 def needed_bytes(connection: Connection, space: EmbeddingSpace, table: str) -> int:
     """What the graph of a table of the space's vectors needs on disk; counts them."""
-    (vectors,) = connection.execute(statement_of("count_vectors", table, file="graph")).fetchone() or (0,)
-    return graph_bytes(int(vectors), dimensions=space.dimensions, graph=space.graph)
+    return graph_bytes(_count(connection, table), dimensions=space.dimensions, graph=space.graph)
 
 
 def building_memory(connection: Connection, space: EmbeddingSpace, table: str) -> int:
     """What it takes of memory, in bytes, to build the graph of a table of the space's vectors; counts them."""
-    return int(IN_MEMORY[space.graph] * needed_bytes(connection, space, table))
+    return building_bytes(_count(connection, table), dimensions=space.dimensions, graph=space.graph)
 
 
 def building_bytes(vectors: int, *, dimensions: int, graph: Graph) -> int:
@@ -173,6 +172,11 @@ def _has_graph(connection: Connection, space: EmbeddingSpace, table: str) -> boo
     values = {"table": f"rag.{table}", "column": "code" if space.graph == "codes" else "embedding"}
     present = connection.execute(queries("graph")["has_graph"], values).fetchone()
     return bool(present and present[0])
+
+
+def _count(connection: Connection, table: str) -> int:
+    (vectors,) = connection.execute(statement_of("count_vectors", table, file="graph")).fetchone() or (0,)
+    return int(vectors)
 
 
 def _needs_graph(connection: Connection, space: EmbeddingSpace, table: str) -> bool:

@@ -17,7 +17,7 @@ from psycopg import sql
 from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.codes import drop_codes, ensure_codes
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import build_graph, has_graph, needs_graph
+from rag_pipeline.index.graph import build_graph, lacks_graph, needs_graph
 from rag_pipeline.index.locks import Lock, exclude, wait_at_most
 from rag_pipeline.index.maintenance import alone
 from rag_pipeline.index.spaces import copy_table, numbered_space, require_room, statement_of, vector_table
@@ -61,7 +61,7 @@ def partition(
                 drop_codes(connection, space)
             return space
         _copy(connection, wanted, progress=progress)
-        if has_graph(connection, space) or not needs_graph(connection, space):
+        if not lacks_graph(connection, space, table):
             build_graph(connection, wanted, copy_table(table))
         # Once without keeping anybody out, so that little is left for when nobody may write.
         connection.execute(_statement("add_missing", table))
@@ -100,7 +100,7 @@ def _switch(connection: Connection, space: EmbeddingSpace) -> None:
             # Runs count on vectors that they have seen; others that write are kept out by the table's own lock.
             exclude(connection, Lock.EMBEDDING)
             # In this order, as who drops a space takes them.
-            connection.execute(queries("partitions")["lock_spaces"])
+            connection.execute(queries("spaces")["lock_for_a_change"])
             connection.execute(_statement("lock", table))
             connection.execute(_statement("add_missing", table))
             connection.execute(_statement("remove_gone", table))

@@ -15,7 +15,7 @@ import psycopg
 from rag_pipeline.errors import SpaceUnavailable
 from rag_pipeline.index.codes import drop_codes
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.graph import has_graph, needs_graph
+from rag_pipeline.index.graph import lacks_graph
 from rag_pipeline.index.locks import Lock, exclude, shared, wait_at_most
 from rag_pipeline.index.spaces import (
     activate,
@@ -64,7 +64,7 @@ def standing(connection: Connection, space: EmbeddingSpace) -> Standing:
     table = {"table": f"rag.vectors_{space.space_id}"}
     vectors, size = connection.execute(statement("size", space, file="promotion"), table).fetchone() or (0, 0)
     (texts,) = connection.execute(queries("promotion")["texts"]).fetchone() or (0,)
-    missing, built = _missing(connection, space), has_graph(connection, space) or not needs_graph(connection, space)
+    missing, built = _missing(connection, space), not lacks_graph(connection, space, vector_table(space))
     return Standing(texts=texts, missing=missing, vectors=vectors, bytes=size, has_graph=built)
 
 

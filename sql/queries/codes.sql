@@ -4,12 +4,10 @@ SELECT rag.create_code(%(name)s, %(thresholds)s::text[], %(normalised)s);
 -- name: has
 SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'rag'::regnamespace AND proname = %(name)s);
 
--- name: has_column
-SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = %(table)s::regclass AND attname = 'code' AND NOT attisdropped);
-
 -- name: add_column
 -- PLAIN: in the row, as the vector is; elsewhere each walk would have to fetch it from there.
-ALTER TABLE rag.{vectors} ADD COLUMN code bit({bits}) GENERATED ALWAYS AS (rag.{code}(embedding)::bit({bits})) STORED,
+ALTER TABLE rag.{vectors}
+    ADD COLUMN IF NOT EXISTS code bit({bits}) GENERATED ALWAYS AS (rag.{code}(embedding)::bit({bits})) STORED,
     ALTER COLUMN code SET STORAGE PLAIN;
 
 -- name: drop
@@ -21,9 +19,3 @@ UPDATE rag.embedding_spaces SET code_trained_on = %(vectors)s WHERE space_id = %
 -- name: sample
 -- Of texts, in the order of their hashes, which is none: the same text may be there for many tenants.
 SELECT DISTINCT ON (text_hash) embedding FROM rag.{vectors} ORDER BY text_hash LIMIT %(most)s;
-
--- name: lock
-LOCK TABLE rag.embedding_spaces IN ROW EXCLUSIVE MODE;
-
--- name: lock_vectors
-LOCK TABLE rag.{vectors} IN SHARE UPDATE EXCLUSIVE MODE;

@@ -21,9 +21,6 @@ INSERT INTO rag.{name} (text_hash, tenant_id, embedding)
 SELECT text_hash, tenant_id, embedding FROM rag.{vectors} WHERE text_hash BETWEEN %(first)s AND %(last)s
 ON CONFLICT DO NOTHING;
 
--- name: lock_spaces
-LOCK TABLE rag.embedding_spaces IN ROW EXCLUSIVE MODE;
-
 -- name: lock
 -- Who writes waits; who searches does not.
 LOCK TABLE rag.{vectors} IN SHARE ROW EXCLUSIVE MODE;

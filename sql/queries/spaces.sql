@@ -37,6 +37,10 @@ UPDATE rag.embedding_spaces SET status = 'building' WHERE space_id = %(space)s A
 -- Two promotions at once would both find the same space active. Readers are not held up.
 LOCK TABLE rag.embedding_spaces IN SHARE ROW EXCLUSIVE MODE;
 
+-- name: lock_for_a_change
+-- Who changes a space's tables, too, takes this before them, as who drops a space does.
+LOCK TABLE rag.embedding_spaces IN ROW EXCLUSIVE MODE;
+
 -- name: retire_active
 UPDATE rag.embedding_spaces SET status = 'retired', retired_at = now()
 WHERE status = 'active' AND space_id <> %(space)s;
