@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType
 
 
@@ -48,6 +49,20 @@ def postponed(*names: str) -> Iterator[None]:
         for name, module in made.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
+
+
+def load_in_background(*loads: Callable[[], object]) -> None:
+    """Load libraries, one after the other, beside a wait for something else, such as the network.
+
+    What cannot be loaded is said where it is needed, which tries again.
+    """
+
+    def load() -> None:
+        for one in loads:
+            with suppress(Exception):
+                one()
+
+    threading.Thread(target=load, name="loading", daemon=True).start()
 
 
 class _StandIn(ModuleType):

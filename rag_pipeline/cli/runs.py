@@ -18,12 +18,14 @@ from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, Sour
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
-from rag_pipeline.loading import loaded_for_good
+from rag_pipeline.loading import load_in_background, loaded_for_good
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
+from rag_pipeline.quality import judging
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import make_inbox
+from rag_pipeline.sources.git.stage import is_first_fetch
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import kinds, stage_of
 
@@ -90,8 +92,12 @@ def prepare(settings: Settings) -> str:
 
 def plan_refresh(settings: Settings, url: str) -> Plan:
     """The days that the index has not seen."""
+    from rag_pipeline.defs import plots
     from rag_pipeline.embedding import make_embedder
 
+    if is_first_fetch(settings):
+        # As `raw_git` does where nobody has planned: there is a wait for git now, and much to judge and to draw later.
+        load_in_background(judging.ready, plots.load)
     models = Models(settings=settings.embedding, environ=os.environ, make=make_embedder)
     with connected(url) as connection:
         space = serving_space(connection, models)

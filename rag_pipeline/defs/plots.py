@@ -2,7 +2,6 @@
 
 import base64
 import importlib
-import threading
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from io import BytesIO
@@ -15,9 +14,9 @@ _COLOR = "#4f6df5"
 _SIZE_IN = (6.4, 2.2)
 
 
-def load_in_background() -> None:
-    """Load the plotting library beside other work: it takes half a second, and the first picture would wait for it."""
-    threading.Thread(target=importlib.import_module, args=("matplotlib.figure",), daemon=True).start()
+def load() -> None:
+    """Load the plotting library now: it takes half a second, and the first picture would wait for it."""
+    importlib.import_module("matplotlib.figure")
 
 
 def bars_by_day(title: str, by_day: Mapping[str, int]) -> str:

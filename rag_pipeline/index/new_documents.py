@@ -15,6 +15,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.rows import CHUNK_TYPES, DOCUMENT_TYPES, LINK_TYPES, Row, chunk_row, link_rows
 from rag_pipeline.index.segments import Worded, add_segments
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lexical.postings import Vocabulary
 
 if TYPE_CHECKING:
     from rag_pipeline.index.writer import Entry
@@ -28,7 +29,9 @@ class Inserted:
     links: int
 
 
-def insert_new(connection: Connection, entries: Sequence[Entry], document_rows: Sequence[Row]) -> Inserted:
+def insert_new(
+    connection: Connection, entries: Sequence[Entry], document_rows: Sequence[Row], *, vocabulary: Vocabulary
+) -> Inserted:
     """Write documents with their chunks, links and postings; inside a transaction.
 
     Raises:
@@ -49,7 +52,7 @@ def insert_new(connection: Connection, entries: Sequence[Entry], document_rows: 
                 copy.set_types(LINK_TYPES)
                 for row in links:
                     copy.write_row(row)
-    add_segments(connection, added=worded, removed=())
+    add_segments(connection, added=worded, removed=(), vocabulary=vocabulary)
     return Inserted(chunks=len(worded), links=len(links))
 
 

@@ -24,6 +24,7 @@ from rag_pipeline.lexical.postings import (
     Members,
     Posting,
     Segment,
+    Vocabulary,
     among,
     make_segment,
     read_entries,
@@ -56,8 +57,13 @@ def lexical_text(worded: Worded) -> str:
     return f"{worded.lead}\n{worded.text}" if worded.lead else worded.text
 
 
-def add_segments(connection: Connection, *, added: Iterable[Worded], removed: Iterable[Worded]) -> int:
-    """Put changes of chunks into the lexical index, inside the transaction that makes them; returns the segments."""
+def add_segments(
+    connection: Connection, *, added: Iterable[Worded], removed: Iterable[Worded], vocabulary: Vocabulary | None = None
+) -> int:
+    """Put changes of chunks into the lexical index, inside the transaction that makes them; returns the segments.
+
+    `vocabulary`: whoever writes several batches keeps it from one to the next.
+    """
     news: defaultdict[tuple[str, str | None], list[tuple[int, str]]] = defaultdict(list)
     olds: defaultdict[tuple[str, str | None], list[tuple[int, str]]] = defaultdict(list)
     for worded in added:
@@ -66,7 +72,7 @@ def add_segments(connection: Connection, *, added: Iterable[Worded], removed: It
         olds[worded.tenant, worded.scope].append((worded.number, lexical_text(worded)))
     keys = sorted(news.keys() | olds.keys(), key=lambda key: (key[0], key[1] or ""))
     for tenant, scope in keys:
-        segment = make_segment(news[tenant, scope], olds[tenant, scope])
+        segment = make_segment(news[tenant, scope], olds[tenant, scope], vocabulary=vocabulary)
         _store(connection, segment, tenant=tenant, scope=scope)
     return len(keys)
 
@@ -108,14 +114,15 @@ def rebuild_if_outdated(connection: Connection) -> bool:
             return False
         connection.execute(queries("segments")["clear"])
         batch: list[Worded] = []
+        vocabulary = Vocabulary()
         with connection.cursor(name="all_chunks") as cursor:
             cursor.itersize = _REBUILD_BATCH
             for row in cursor.execute(queries("segments")["all_chunks"]):
                 batch.append(Worded(*row))
                 if len(batch) == _REBUILD_BATCH:
-                    add_segments(connection, added=batch, removed=())
+                    add_segments(connection, added=batch, removed=(), vocabulary=vocabulary)
                     batch = []
-        add_segments(connection, added=batch, removed=())
+        add_segments(connection, added=batch, removed=(), vocabulary=vocabulary)
     return True
 
 

@@ -29,6 +29,7 @@ from rag_pipeline.index.rows import (
 )
 from rag_pipeline.index.segments import Worded, add_segments
 from rag_pipeline.index.sql_files import queries
+from rag_pipeline.lexical.postings import Vocabulary
 from rag_pipeline.model import Chunk, Document, age_of
 
 _BATCH_DOCUMENTS = 500
@@ -96,6 +97,7 @@ class IndexWriter:
         self._now = now
         self._sql = queries("writer")
         self._staged = False
+        self._vocabulary = Vocabulary()
 
     def write(self, entries: Iterable[Entry]) -> WriteReport:
         """Bring the index to these states, in batches; each batch is there wholly or not at all."""
@@ -123,6 +125,7 @@ class IndexWriter:
                 written = insert_new(
                     self._connection, new,
                     [self._document_row(e.document, states[e.document.document_id]) for e in new],
+                    vocabulary=self._vocabulary,
                 )  # fmt: skip
         except psycopg.errors.UniqueViolation:
             # Another writer was faster: the other way looks at each row, under its lock.
@@ -154,7 +157,10 @@ class IndexWriter:
             cursor.execute(self._sql["upsert_chunks"])
             report.chunks += cursor.rowcount
             reworded = cursor.execute(self._sql["reworded"]).fetchall()
-            add_segments(self._connection, added=map(Worded._make, reworded), removed=map(Worded._make, unworded))
+            add_segments(
+                self._connection, added=map(Worded._make, reworded), removed=map(Worded._make, unworded),
+                vocabulary=self._vocabulary,
+            )  # fmt: skip
             cursor.execute(self._sql["delete_links"])
             report.links_removed += cursor.rowcount
             cursor.execute(self._sql["upsert_links"])

@@ -81,12 +81,17 @@ def terms_of_token(token: str) -> tuple[str, ...]:
     if terms is None:
         if len(_known) >= _MAX_REMEMBERED:
             _known.clear()
-        terms = _known[token] = tuple(term[:MAX_TERM_CHARS] for term in _expand(token))
+        terms = _known[token] = expand_token(token)
     return terms
 
 
+def expand_token(token: str) -> tuple[str, ...]:
+    """What `terms_of_token` says of a token that was not met before."""
+    return tuple(term[:MAX_TERM_CHARS] for term in _expand(token))
+
+
 def _expand(token: str) -> Iterator[str]:
-    if not _HAS_CJK.search(token):
+    if token.isascii() or not _HAS_CJK.search(token):
         yield from _expand_word(token)
         return
     for at, run in enumerate(_SCRIPTS.split(token)):
@@ -100,6 +105,9 @@ def _expand(token: str) -> Iterator[str]:
 def _expand_word(token: str) -> Iterator[str]:
     token = _without_apostrophe(token)
     folded = token.casefold()
+    if token.isascii() and token.isalpha() and folded[1:] == token[1:]:  # most words: nothing to be taken apart
+        yield _stem(folded)
+        return
     if version := _VERSION.fullmatch(folded):
         yield version[1]
         return
@@ -171,6 +179,8 @@ def _kept_places(token: str, cleaned: str) -> Sequence[int]:
 
 def _without_apostrophe(token: str) -> str:
     """`user's` is about the user; `don't` is one word, which many write as `dont`. Quotes in code stay separators."""
+    if "'" not in token and "’" not in token:
+        return token
     token = _POSSESSIVE.sub("", token)
     contraction = _CONTRACTION.fullmatch(token)
     return contraction[1] + contraction[2] if contraction else token

@@ -6,16 +6,16 @@ what is alive are sums over segments, and merging segments is adding them up.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_pipeline.lexical.analyzer import count_terms, terms_of_token, tokens_of
+from rag_pipeline.lexical.analyzer import count_terms, expand_token, tokens_of
 
 ENTRY: Final = np.dtype([("number", "<u4"), ("occurrences", "<u2"), ("length", "<u2")])
 """A chunk that holds a term: its number, how often it holds it, and its length in terms."""
@@ -25,6 +25,8 @@ MEMBER: Final = np.dtype([("number", "<u4"), ("length", "<u2")])
 """A chunk that a segment adds or takes away: its number, and its length in terms."""
 Members: TypeAlias = NDArray[np.void]
 """Of dtype `MEMBER`, by number, ascending."""
+_MOST_REMEMBERED: Final = 300_000
+"""Tokens: 60 MB, and all words but a few of most corpora."""
 _MOST: Final = 65_535
 """No more occurrences and no greater length are told apart: no model embeds a chunk of so many words."""
 
@@ -53,15 +55,40 @@ class Segment:
     postings: Mapping[str, Posting]
 
 
-def make_segment(added: Sequence[tuple[int, str]], removed: Sequence[tuple[int, str]] = ()) -> Segment:
-    """The segment of chunks, each a number and the text that the lexical leg sees of it."""
+class Vocabulary:
+    """Tokens that were met before, and the terms that they have: each is taken apart once for many segments.
+
+    Grows with the corpus up to a limit, beyond which it begins anew. For the use of one thread.
+    """
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Remember nothing."""
+        self.tokens = _Tokens()
+
+    def for_a_batch(self) -> _Tokens:
+        """What is remembered, to which a batch of texts may add what it holds."""
+        if len(self.tokens) > _MOST_REMEMBERED:
+            self.begin_anew()
+        return self.tokens
+
+
+def make_segment(
+    added: Sequence[tuple[int, str]], removed: Sequence[tuple[int, str]] = (), *, vocabulary: Vocabulary | None = None
+) -> Segment:
+    """The segment of chunks, each a number and the text that the lexical leg sees of it.
+
+    `vocabulary`: that of segments made before, which spares taking their words apart again.
+    """
     gone: Counter[str] = Counter()
     lengths = []
     for _, text in removed:
         counts = count_terms(text)
         lengths.append(counts.total())
         gone.update(counts.keys())
-    entries, members = _entries(sorted(added))
+    entries, members = _entries(sorted(added), (vocabulary or Vocabulary()).for_a_batch())
     return Segment(
         added=members,
         removed=np.sort(_members([number for number, _ in removed], lengths), order="number"),
@@ -77,17 +104,26 @@ class _Tokens(dict[str, int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.vocabulary: dict[str, int] = {}
-        self.terms: list[int] = []
-        """Of all tokens, one after the other."""
-        self.ends: list[int] = [0]
-        """Where in `terms` those of a token end; those of the next begin there."""
+        self.names: list[str] = []
+        """Of the terms, by number."""
+        self._numbers: dict[str, int] = {}
+        self._terms = array("q")
+        self._ends = array("q", [0])
 
     def __missing__(self, token: str) -> int:
         number = self[token] = len(self)
-        self.terms += [self.vocabulary.setdefault(term, len(self.vocabulary)) for term in terms_of_token(token)]
-        self.ends.append(len(self.terms))
+        for term in expand_token(token):
+            of_term = self._numbers.get(term)
+            if of_term is None:
+                of_term = self._numbers[term] = len(self.names)
+                self.names.append(term)
+            self._terms.append(of_term)
+        self._ends.append(len(self._terms))
         return number
+
+    def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of terms of all tokens, one after the other, and where those of each token begin, with the end."""
+        return np.array(self._terms, dtype=np.int64), np.array(self._ends, dtype=np.int64)
 
 
 def _members(numbers: Sequence[int], lengths: Sequence[int] | NDArray[np.int64]) -> Members:
@@ -97,36 +133,34 @@ def _members(numbers: Sequence[int], lengths: Sequence[int] | NDArray[np.int64])
     return members
 
 
-def _entries(added: Sequence[tuple[int, str]]) -> tuple[dict[str, bytes], Members]:
+def _entries(added: Sequence[tuple[int, str]], tokens: _Tokens) -> tuple[dict[str, bytes], Members]:
     """The entries of each term as bytes, and the chunks with their lengths.
 
     Chunks are counted together: as (term, chunk), sorted, of which equal ones follow each other.
     """
-    tokens = _Tokens()
-    found, counts = [], []
+    found, until = array("q"), []
     for _, text in added:
-        numbers = list(map(tokens.__getitem__, tokens_of(text)))
-        found.append(np.array(numbers, dtype=np.int64))
-        counts.append(len(numbers))
-    token = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
-    ends = np.array(tokens.ends, dtype=np.int64)
+        found.extend(map(tokens.__getitem__, tokens_of(text)))
+        until.append(len(found))
+    token = np.array(found, dtype=np.int64)
+    terms, ends = tokens.terms()
     of_token = ends[token + 1] - ends[token]
-    chunk = np.repeat(np.repeat(np.arange(len(added)), counts), of_token)
+    chunk = np.repeat(np.repeat(np.arange(len(added)), np.diff(np.array(until, dtype=np.int64), prepend=0)), of_token)
     members = _members([number for number, _ in added], np.bincount(chunk, minlength=len(added)).astype(np.int64))
     # Of each token the places of its terms, one after the other.
     before = np.cumsum(of_token) - of_token
     place = np.arange(len(chunk)) + np.repeat(ends[token] - before, of_token)
-    term = np.array(tokens.terms, dtype=np.int64)[place]
-    pair, occurrences = np.unique(term * len(added) + chunk, return_counts=True)
+    pair, occurrences = np.unique(terms[place] * len(added) + chunk, return_counts=True)
     term, chunk = np.divmod(pair, max(1, len(added)))
     table = np.empty(len(pair), dtype=ENTRY)
     table["number"] = members["number"][chunk]
     table["length"] = members["length"][chunk]
     table["occurrences"] = np.minimum(occurrences, _MOST)
     content = table.tobytes()
-    cuts = (np.cumsum(np.bincount(term, minlength=len(tokens.vocabulary))) * ENTRY.itemsize).tolist()
-    of_term = zip(tokens.vocabulary, pairwise([0, *cuts]), strict=True)
-    return {term: content[start:end] for term, (start, end) in of_term}, members
+    first = np.flatnonzero(np.diff(term, prepend=-1))
+    cuts = (np.append(first, len(term)) * ENTRY.itemsize).tolist()
+    of_term = zip(term[first].tolist(), cuts[:-1], cuts[1:], strict=True)
+    return {tokens.names[number]: content[start:end] for number, start, end in of_term}, members
 
 
 def read_entries(parts: Sequence[bytes], *, removed: NDArray[np.uint32]) -> Entries:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_pipeline.loading import loaded_for_good, postponed
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rag_pipeline.quality.expectations import Rule
 
+_loading: Final = Lock()
 _UNUSED: Final = ("scipy", "scipy.stats", "altair")
 """What Great Expectations loads for distributions and charts, none of which is asked for: half of its own time."""
 
@@ -49,9 +51,14 @@ def _results(frame: pd.DataFrame, rules: Sequence[Rule], *, detail: str) -> dict
     return {found.expectation_config.meta["rule"]: found.to_json_dict() for found in result.results}
 
 
-@cache
 def ready() -> tuple[Any, Any]:
     """Great Expectations, and a batch definition of whatever frame it is given: once for all stages of a process."""
+    with _loading:  # one thread may be at it when another one needs it
+        return _ready()
+
+
+@cache
+def _ready() -> tuple[Any, Any]:
     # Who runs a pipeline did not ask to send anybody what it checks.
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     logging.getLogger("great_expectations").setLevel(logging.ERROR)

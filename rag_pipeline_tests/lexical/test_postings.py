@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_pipeline.lexical import postings
 from rag_pipeline.lexical.analyzer import count_terms
-from rag_pipeline.lexical.postings import ENTRY, make_segment, read_entries
+from rag_pipeline.lexical.postings import ENTRY, Vocabulary, make_segment, read_entries
 
 WORDS = st.sampled_from(
     ["a", "os.path.join", "getUserName", "v1.2.3", "don't", "\u65e5\u672c\u8a9e", "___", "", "x" * 90]
@@ -33,6 +35,18 @@ def test_it_holds_what_counting_each_chunk_gives(added, removed):
         assert (entries, posting.removed) == (expected.get(term, []), gone[term])
     for members, chunks in ((segment.added, added), (segment.removed, removed)):
         assert members.tolist() == [(number, count_terms(chunks[number]).total()) for number in sorted(chunks)]
+
+
+@given(batches=st.lists(CHUNKS, max_size=4), most=st.sampled_from([1, 1000]))
+def test_segments_made_with_one_vocabulary_are_those_made_each_on_its_own(batches, most):
+    vocabulary = Vocabulary()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "_MOST_REMEMBERED", most)  # with 1 it begins anew for most batches
+        for batch in batches:
+            added = list(batch.items())
+            together, alone = make_segment(added, vocabulary=vocabulary), make_segment(added)
+            assert together.postings == alone.postings
+            assert together.added.tolist() == alone.added.tolist()
 
 
 def test_more_occurrences_than_two_bytes_hold_are_not_told_apart():

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rag_pipeline.defs import plots
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
 from rag_pipeline.defs.failures import quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
-from rag_pipeline.defs.plots import load_in_background
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.loading import load_in_background
+from rag_pipeline.quality import judging
 from rag_pipeline.sources.git.reader import GIT_SOURCE_VERSION
 from rag_pipeline.sources.git.stage import STAGES, RawReport, is_first_fetch, read_git
 
@@ -51,8 +53,8 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             return
         days = days_of(context)
         if is_first_fetch(pipeline.settings):
-            # We shall wait for git, and then have much to draw.
-            load_in_background()
+            # We shall wait for git, and then have much to judge and to draw.
+            load_in_background(judging.ready, plots.load)
         with stage_errors(context), pipeline.stage("raw") as connection:
             now = pipeline.clock()
             report = read_git(
