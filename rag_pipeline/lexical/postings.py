@@ -138,14 +138,15 @@ def _entries(added: Sequence[tuple[int, str]], tokens: _Tokens) -> tuple[dict[st
 
     Chunks are counted together: as (term, chunk), sorted, of which equal ones follow each other.
     """
-    found, until = array("q"), []
+    found, until = array("q"), [0]
     for _, text in added:
         found.extend(map(tokens.__getitem__, tokens_of(text)))
         until.append(len(found))
+    counts: NDArray[np.int64] = np.subtract(until[1:], until[:-1], dtype=np.int64)
     token = np.array(found, dtype=np.int64)
     terms, ends = tokens.terms()
     of_token = ends[token + 1] - ends[token]
-    chunk = np.repeat(np.repeat(np.arange(len(added)), np.diff(np.array(until, dtype=np.int64), prepend=0)), of_token)
+    chunk = np.repeat(np.repeat(np.arange(len(added)), counts), of_token)
     members = _members([number for number, _ in added], np.bincount(chunk, minlength=len(added)).astype(np.int64))
     # Of each token the places of its terms, one after the other.
     before = np.cumsum(of_token) - of_token

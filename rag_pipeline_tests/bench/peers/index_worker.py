@@ -24,7 +24,7 @@ class Job:
 
     peer: str
     variant: str
-    """One of its `VARIANTS`."""
+    """One of its `VARIANTS`, or `SHORT`."""
     model: str
     folder: str
     """Of the files."""
@@ -52,10 +52,17 @@ class Peer(Protocol):
 HNSW: Final = "HNSW"
 """With the HNSW index that its documentation offers."""
 BOOKKEEPING: Final = "own bookkeeping"
+SHORT: Final = "HNSW, 160 tokens"
+"""With that index and with chunks as long as ours are by default, so that both write and index about as many."""
+SHORT_TOKENS: Final = 160
+SHORT_CHARACTERS: Final = 520
+"""Of a splitter that counts characters: as many of code as LlamaIndex's has in so many tokens (3.25 each)."""
 VARIANTS: Final = {
     "LlamaIndex": ("", HNSW), "LangChain": ("", HNSW), "Haystack": ("", HNSW, BOOKKEEPING), "CocoIndex": ("", HNSW),
 }  # fmt: skip
 """Ways to use each of them; the first is its default."""
+TAKE_SHORT: Final = ("LlamaIndex", "CocoIndex")
+"""Those that can be had in chunks of another length: the fastest of those that build an index."""
 PEERS: Final = {
     "LlamaIndex": "with_llama_index", "LangChain": "with_langchain", "Haystack": "with_haystack",
     "CocoIndex": "with_cocoindex",

@@ -19,7 +19,7 @@ from rag_pipeline.embedding import make_embedder
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.bench.peers.corpora import Corpus, corpus_of_packages, corpus_of_repository, removed_text
-from rag_pipeline_tests.bench.peers.index_worker import VARIANTS
+from rag_pipeline_tests.bench.peers.index_worker import SHORT, TAKE_SHORT, VARIANTS
 from rag_pipeline_tests.bench.peers.killing import killed_and_run_again
 from rag_pipeline_tests.bench.peers.models import Fake
 from rag_pipeline_tests.bench.peers.side_by_side import COLD, NOTHING, REMOVED, SHARE, WORDS, Measured, show
@@ -40,6 +40,8 @@ from rag_pipeline_tests.bench.report import Report
 
 _PYTHON: Final = Path(".venv/peers/bin/python")
 _FILES: Final = 3_000
+_SHORT_UP_TO: Final = 5_000
+"""Files: LlamaIndex holds all chunks in memory, 5 GB of 20,000 files in long ones, and takes a quarter of an hour."""
 PARTS: Final = ("model", "repository", "packages")
 """The repository with the local model, the repository without one, files of installed packages without one."""
 
@@ -96,6 +98,8 @@ class _Bench:
         section = f"{corpus.name}, everything but the model"
         _say(f"{section}: {len(corpus.files):,} files, {corpus.megabytes:.1f} MB")
         found = self._systems(corpus, "fake")
+        if len(corpus.files) <= _SHORT_UP_TO:
+            found += self._short(corpus)
         with self._long(corpus) as long:
             found[1:1] = long
             _measure(corpus, found, _fake_question())
@@ -117,6 +121,23 @@ class _Bench:
             ours.create()
             yield [Measured(system=ours)]
 
+    def _short(self, corpus: Corpus) -> list[Measured]:
+        """Others in chunks as short as ours, where ours is chosen: their first load, and what their index finds."""
+        chosen = [peer for peer in TAKE_SHORT if {OURS, peer} <= set(self.chosen)]
+        return [
+            Measured(system=self._other(peer, corpus, variant=SHORT, model="fake"), first_load_only=True)
+            for peer in chosen
+        ]
+
+    def _other(
+        self, peer: str, corpus: Corpus, *, variant: str, model: str, memory: Path | None = None, tag: str = ""
+    ) -> OtherLibrary:
+        other = OtherLibrary(
+            peer, corpus, python=self.python, variant=variant, model=model, memory=memory, tag=tag
+        )  # fmt: skip
+        other.create()
+        return other
+
     def _systems(self, corpus: Corpus, model: str, *, memory: Path | None = None) -> list[Measured]:
         found = []
         corpus.place.server.start()
@@ -127,23 +148,19 @@ class _Bench:
         for peer in (name for name in self.chosen if name in LAYOUTS):
             for variant in VARIANTS[peer]:
                 remembered = memory / f"{peer}.npz" if memory else None
-                other = OtherLibrary(
-                    peer, corpus, python=self.python, variant=variant, model=model, memory=remembered
-                )  # fmt: skip
-                other.create()
-                found.append(Measured(system=other, remembers=bool(variant) and memory is not None))
+                other = self._other(peer, corpus, variant=variant, model=model, memory=remembered)
+                remembers = bool(variant) and memory is not None
+                found.append(Measured(system=other, remembers=remembers, first_load_only=remembers))
         return found
 
     def _lend(self, corpus: Corpus, found: Sequence[Measured]) -> None:
         """One more first load by the fastest of the others, with the model run as the pipeline runs it."""
-        whole = [measured for measured in found if isinstance(measured.system, OtherLibrary) and not measured.remembers]
+        whole = [m for m in found if isinstance(m.system, OtherLibrary) and not m.first_load_only]
         if not whole:
             return
         fastest = min(whole, key=lambda measured: measured.steps[COLD].wall_s)
         assert isinstance(fastest.system, OtherLibrary)
-        peer = fastest.system.peer
-        other = OtherLibrary(peer, corpus, python=self.python, variant="", model="lent", tag="_lent")
-        other.create()
+        other = self._other(fastest.system.peer, corpus, variant="", model="lent", tag="_lent")
         fastest.lent = _refreshed(other, "cold, with our embedder")
 
 
@@ -165,8 +182,7 @@ def _measure(
     for measured in found:
         _say(f"  {measured.name}: questions")
         _ask(measured, questions)
-    # What remembers its vectors is there to show what its index finds: its other steps would say nothing new.
-    whole = [measured for measured in found if not measured.remembers]
+    whole = [measured for measured in found if not measured.first_load_only]
     _step(whole, NOTHING)
     for step, change in ((SHARE, corpus.change_a_share), (WORDS, corpus.edit_words)):
         before = [measured.system.embedded() for measured in whole]

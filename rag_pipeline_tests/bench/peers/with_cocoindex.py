@@ -1,6 +1,7 @@
 """CocoIndex: its example `code_embedding`, files to pgvector, with memoised functions and rows that it owns.
 
-RecursiveSplitter at 1,000 characters, at least 300, 300 shared, by language; 64 texts at most a call of the model, as
+RecursiveSplitter at 1,000 characters, at least 300, 300 shared, by language (where short chunks are asked for, at as
+many as ours have, with none shared); 64 texts at most a call of the model, as
 in its SentenceTransformerEmbedder. The example declares a vector index without naming a method, which is ivfflat;
 where an index is asked for it is HNSW. https://cocoindex.io/docs: "Postgres connector", "Functions".
 """
@@ -28,7 +29,7 @@ from cocoindex.resources.schema import VectorSchema
 from numpy.typing import NDArray
 from pgvector.asyncpg import register_vector
 
-from rag_pipeline_tests.bench.peers.index_worker import HNSW, Job
+from rag_pipeline_tests.bench.peers.index_worker import HNSW, SHORT, SHORT_CHARACTERS, Job
 from rag_pipeline_tests.bench.peers.models import DIMENSIONS, Counted
 
 _DATABASE = coco.ContextKey[asyncpg.Pool]("peer_database")
@@ -79,11 +80,17 @@ async def _process_chunk(
     table.declare_row(row=row)
 
 
+def _sizes() -> dict[str, int]:
+    if _opened["job"].variant == SHORT:
+        return {"chunk_size": SHORT_CHARACTERS, "min_chunk_size": 3 * SHORT_CHARACTERS // 10, "chunk_overlap": 0}
+    return {"chunk_size": 1000, "min_chunk_size": 300, "chunk_overlap": 300}
+
+
 @coco.fn(memo=True)
 async def _process_file(file: FileLike, table: postgres.TableTarget[Page]) -> None:
     text = await file.read_text()
     language = detect_code_language(filename=str(file.file_path.path.name))
-    chunks = _splitter.split(text, chunk_size=1000, min_chunk_size=300, chunk_overlap=300, language=language)
+    chunks = _splitter.split(text, language=language, **_sizes())
     id_gen = IdGenerator()
     path = file.file_path.path.relative_to(_opened["job"].folder)
     await coco.map(_process_chunk, chunks, path, id_gen, table)
@@ -116,7 +123,7 @@ class CocoIndex:
 
     def refresh(self, folder: Path) -> None:
         """Update the app."""
-        app = coco.App(coco.AppConfig(name="Pages"), _main, folder=folder, indexed=self._job.variant == HNSW)
+        app = coco.App(coco.AppConfig(name="Pages"), _main, folder=folder, indexed=self._job.variant in (HNSW, SHORT))
         app.update_blocking()
         coco.stop_blocking()
 

@@ -1,7 +1,7 @@
 """LlamaIndex: IngestionPipeline with a docstore and PGVectorStore, in the mode `upserts_and_delete`.
 
-SentenceSplitter at 512 tokens with 50 shared. https://docs.llamaindex.ai: "Document Management" under Ingestion
-Pipeline, and "Postgres Vector Store", whose HNSW values are used where an index is asked for.
+SentenceSplitter at 512 tokens with 50 shared; where short chunks are asked for, at as many as ours, with none shared.
+https://docs.llamaindex.ai: "Document Management" under Ingestion Pipeline, and "Postgres Vector Store", whose HNSW values are used where an index is asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.vector_stores.postgres import PGVectorStore
 
-from rag_pipeline_tests.bench.peers.index_worker import HNSW, Job, read_files
+from rag_pipeline_tests.bench.peers.index_worker import HNSW, SHORT, SHORT_TOKENS, Job, read_files
 from rag_pipeline_tests.bench.peers.models import DIMENSIONS, Counted
 
 _HNSW: Final = {
@@ -50,14 +50,16 @@ class LlamaIndex:
         self._embed = Model(embed_batch_size=256)
         self._store = PGVectorStore.from_params(
             connection_string=_address(job.url, "psycopg2"), async_connection_string=_address(job.url, "psycopg"),
-            embed_dim=DIMENSIONS, table_name="pages", hnsw_kwargs=_HNSW if job.variant == HNSW else None,
+            embed_dim=DIMENSIONS, table_name="pages", hnsw_kwargs=_HNSW if job.variant in (HNSW, SHORT) else None,
         )  # fmt: skip
         self._retriever = None
+        tokens, shared = (SHORT_TOKENS, 0) if job.variant == SHORT else (512, 50)
+        self._splitter = SentenceSplitter(chunk_size=tokens, chunk_overlap=shared)
 
     def refresh(self, folder: Path) -> None:
         """Run the pipeline over all files; its docstore says which of them changed."""
         pipeline = IngestionPipeline(
-            transformations=[SentenceSplitter(chunk_size=512, chunk_overlap=50), self._embed],
+            transformations=[self._splitter, self._embed],
             vector_store=self._store, docstore=SimpleDocumentStore(), disable_cache=True,
             docstore_strategy=DocstoreStrategy.UPSERTS_AND_DELETE,
         )  # fmt: skip
