@@ -138,11 +138,11 @@ def _entries(added: Sequence[tuple[int, str]], tokens: _Tokens) -> tuple[dict[st
 
     Chunks are counted together: as (term, chunk), sorted, of which equal ones follow each other.
     """
-    found, until = array("q"), [0]
+    found, counts = array("q"), array("q")
     for _, text in added:
+        before = len(found)
         found.extend(map(tokens.__getitem__, tokens_of(text)))
-        until.append(len(found))
-    counts: NDArray[np.int64] = np.subtract(until[1:], until[:-1], dtype=np.int64)
+        counts.append(len(found) - before)
     token = np.array(found, dtype=np.int64)
     terms, ends = tokens.terms()
     of_token = ends[token + 1] - ends[token]

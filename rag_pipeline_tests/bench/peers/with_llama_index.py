@@ -1,7 +1,8 @@
 """LlamaIndex: IngestionPipeline with a docstore and PGVectorStore, in the mode `upserts_and_delete`.
 
 SentenceSplitter at 512 tokens with 50 shared; where short chunks are asked for, at as many as ours, with none shared.
-https://docs.llamaindex.ai: "Document Management" under Ingestion Pipeline, and "Postgres Vector Store", whose HNSW values are used where an index is asked for.
+https://docs.llamaindex.ai: "Document Management" under Ingestion Pipeline, and "Postgres Vector Store", whose HNSW
+values are used where an index is asked for.
 """
 
 from __future__ import annotations
