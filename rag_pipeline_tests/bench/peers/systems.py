@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -125,7 +126,7 @@ class OtherLibrary:
     ) -> None:  # fmt: skip
         self.peer, self.variant, self.model = peer, variant, model
         self._corpus, self._python, self._memory = corpus, python, memory
-        self._database = f"peer_{peer}_{variant or 'default'}{tag}".lower().replace(" ", "_")
+        self._database = re.sub(r"\W+", "_", f"peer_{peer}_{variant or 'default'}{tag}".lower())
         self._state = corpus.place.folder / self._database
         self._layout = LAYOUTS[peer]
 
