@@ -65,9 +65,9 @@ class Watch:
         now = time.monotonic()
         if done == total or now - self._said.get(whole, self._started) >= _LINE_EVERY_S:
             self._said[whole] = now
-            err.print(
-                f"{now - self._started:7.1f} s  {stage}: {done:,}{f' of {total:,}' if total is not None else ''} {unit}"
-            )
+            of = f" of {total:,}" if total is not None else ""
+            # Without rich, whose first line costs a tenth of what a refresh with nothing new takes.
+            print(f"{now - self._started:7.1f} s  {stage}: {done:,}{of} {unit}", file=sys.stderr, flush=True)
 
 
 def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

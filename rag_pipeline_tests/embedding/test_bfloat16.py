@@ -22,7 +22,7 @@ from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.embedding.test_local import embedded
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-needs_it = pytest.mark.skipif(not bfloat16.is_usable(), reason="this processor multiplies no matrices of bfloat16")
+needs_it = pytest.mark.skipif(not bfloat16.is_usable(), reason="this processor does not multiply in bfloat16")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,10 @@ def texts() -> list[str]:
 
 @pytest.mark.parametrize(
     ("flags", "usable"),
-    [("fpu avx512f amx_bf16 amx_tile", True), ("fpu avx512f avx512_bf16", False), ("fpu amx_bf16_like", False)],
+    [
+        ("fpu avx512f amx_bf16 amx_tile", True), ("fpu avx512f avx512_bf16", True), ("fpu amx_bf16_like", False),
+        ("fpu avx512f avx512_vnni", False),
+    ],
 )
 def test_it_is_for_processors_that_say_so(flags: str, usable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: amx_bf16\nflags\t\t: {flags}\n")
