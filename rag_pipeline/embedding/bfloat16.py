@@ -1,8 +1,12 @@
 """The local model on processors that multiply in bfloat16 (Intel's AMX, AMD's and Intel's AVX-512 BF16), by OpenVINO.
 
 onnxruntime computes in float32 there, at two fifths of the speed with AMX and two thirds without (docs/performance.md).
-The weights are those of the published file; what goes from one operation to the next is rounded to 8 significant bits, sums are not. A vector
-depends on nothing but its text, and has a cosine of .9999 and more to that of float32.
+The weights are those of the published file; what goes from one operation to the next is rounded to 8 significant bits,
+sums are not. A vector depends on nothing but its text, and has a cosine of .9999 and more to that of float32.
+
+The quantised model (`local.QUANTISED`) is the same file, multiplied in integers: what goes into a product is rounded to
+int8 by groups of 64 neighbours in a row, each of which has a scale of its own, so that a vector depends on nothing but
+its text there, too. It is another model, with a space of its own.
 """
 
 from __future__ import annotations
@@ -25,32 +29,45 @@ if TYPE_CHECKING:
 _PACKAGE: Final = "openvino"
 _TELEMETRY: Final = "openvino_telemetry"
 _DEVICE: Final = "CPU"
+_CPUINFO: Final = Path("/proc/cpuinfo")
 _FLAGS: Final = frozenset({"amx_bf16", "avx512_bf16"})
+_INT8_FLAGS: Final = frozenset({"amx_int8", "avx512_vnni", "avx_vnni"})
+_INT8_GROUP: Final = 64
+"""Of 32 a tenth slower, of 128 a twentieth faster and further from float32 (docs/performance.md, Embeddings)."""
 _PADDED_TO: Final = 16
 """Lengths of batches are multiples of it, as kernels are made for each shape that comes (about 10 ms)."""
 _loading: Final = threading.Lock()
 
 
-def is_usable(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this processor has such instructions, and OpenVINO is installed; found without loading it."""
+def is_usable(cpuinfo: Path = _CPUINFO) -> bool:
+    """Whether this processor multiplies in bfloat16, and OpenVINO is installed; found without loading it."""
+    return _has_any(_FLAGS, cpuinfo)
+
+
+def multiplies_int8(cpuinfo: Path = _CPUINFO) -> bool:
+    """Whether this processor has instructions for products of int8, and OpenVINO is installed."""
+    return _has_any(_INT8_FLAGS, cpuinfo)
+
+
+def _has_any(wanted: frozenset[str], cpuinfo: Path) -> bool:
     try:
         said = cpuinfo.read_text("utf-8", "replace")
     except OSError:
         return False
     flags = next((line for line in said.splitlines() if line.startswith("flags")), "")
-    return not _FLAGS.isdisjoint(flags.split()) and find_spec(_PACKAGE) is not None
+    return not wanted.isdisjoint(flags.split()) and find_spec(_PACKAGE) is not None
 
 
 class Bfloat16Session:
     """The published model, compiled and tried; each thread that calls it runs a request of its own."""
 
-    def __init__(self, file: Path, *, threads: int) -> None:
-        """Raises RuntimeError where the model can be compiled and not run."""
+    def __init__(self, file: Path, *, threads: int, int8: bool = False) -> None:
+        """Raises RuntimeError where the model can be compiled and not run; `int8`: as the quantised model."""
         self._of_thread = threading.local()
         # OpenVINO's Python module fills its tables of types in the first call of a process that needs them, and waits
         # for the interpreter's lock while it does. Two threads that do so at once wait for each other, for good.
         with _loading:
-            self._compiled = compiled(file, threads=threads)
+            self._compiled = compiled(file, threads=threads, int8=int8)
             self.token_vectors(np.ones((1, 1), dtype=np.int32), np.ones(1, dtype=np.int32))
 
     def token_vectors(self, ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -71,12 +88,13 @@ class Bfloat16Session:
         return request
 
 
-def compiled(model: Path | bytes, *, threads: int) -> CompiledModel:
+def compiled(model: Path | bytes, *, threads: int, int8: bool = False) -> CompiledModel:
     """An ONNX model, or the file that holds it, for so many threads, each with a request of its own."""
     options = {
-        "INFERENCE_PRECISION_HINT": "bf16",
-        # Activations stay as they are: rounding them to int8 keeps 95 to 96 % of the ten nearest.
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
+        # In integers, what is between the products may be computed in either.
+        "INFERENCE_PRECISION_HINT": "bf16" if not int8 or is_usable() else "f32",
+        # Otherwise activations stay as they are: rounded to int8, they are another model's.
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": _INT8_GROUP if int8 else 0,
         # A thread for each batch under way, and no batch spread over threads.
         "NUM_STREAMS": threads,
         "INFERENCE_NUM_THREADS": threads,

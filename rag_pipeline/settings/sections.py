@@ -306,6 +306,6 @@ class Embedding(ServiceSection):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the local model runs; `auto`: on a GPU where the installed onnxruntime can use one."""
     precision: Literal["auto", "float32"] = "auto"
-    """What the local model computes in; `auto`: bfloat16 on processors that multiply in it (Intel AMX, AVX-512 BF16)."""
+    """What the local model computes in; `auto`: bfloat16 where the processor can (AMX, AVX-512 BF16)."""
     price_per_million_tokens: float = Field(default=0.0, ge=0)
     """In USD; above 0 it comes before `[prices]`."""

@@ -16,12 +16,17 @@ import pytest
 from numpy.typing import NDArray
 
 from rag_pipeline.embedding import bfloat16, local_model
-from rag_pipeline.embedding.local import LocalEmbedder
+from rag_pipeline.embedding.local import QUANTISED, LocalEmbedder
 from rag_pipeline.embedding.telemetry import without
+from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.embedding.test_local import embedded
 
+INT8 = Embedding(model=QUANTISED)
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+needs_int8 = pytest.mark.skipif(
+    not bfloat16.multiplies_int8(), reason="this processor has no instructions for products of int8"
+)
 needs_it = pytest.mark.skipif(not bfloat16.is_usable(), reason="this processor does not multiply in bfloat16")
 
 
@@ -35,7 +40,9 @@ def texts() -> list[str]:
 @pytest.mark.parametrize(
     ("flags", "usable"),
     [
-        ("fpu avx512f amx_bf16 amx_tile", True), ("fpu avx512f avx512_bf16", True), ("fpu amx_bf16_like", False),
+        ("fpu avx512f amx_bf16 amx_tile", True),
+        ("fpu avx512f avx512_bf16", True),
+        ("fpu amx_bf16_like", False),
         ("fpu avx512f avx512_vnni", False),
     ],
 )
@@ -46,6 +53,44 @@ def test_it_is_for_processors_that_say_so(flags: str, usable: bool, tmp_path: Pa
     assert not bfloat16.is_usable(tmp_path / "none")
     monkeypatch.setattr(bfloat16, "find_spec", lambda name: None)
     assert not bfloat16.is_usable(tmp_path / "cpuinfo")
+
+
+@pytest.mark.parametrize(
+    ("flags", "multiplies"),
+    [("fpu avx512_vnni", True), ("fpu avx_vnni", True), ("amx_int8", True), ("fpu avx512f avx512_bf16", False)],
+)
+def test_int8_is_for_processors_that_say_so(
+    flags: str, multiplies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "cpuinfo").write_text(f"flags\t\t: {flags}\n")
+    monkeypatch.setattr(bfloat16, "find_spec", lambda name: object())
+    assert bfloat16.multiplies_int8(tmp_path / "cpuinfo") is multiplies
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (INT8, "needs a processor with VNNI and OpenVINO"),
+        (INT8.model_copy(update={"device": "cuda"}), "runs on the processor only"),
+        (INT8.model_copy(update={"precision": "float32"}), "multiplies in int8"),
+    ],
+)
+def test_the_quantised_model_runs_as_it_is_or_not_at_all(
+    settings: Embedding, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: False)
+    with pytest.raises(ConfigError, match=f"{said}.*set embedding.model to 'all-MiniLM-L6-v2', which has a space"):
+        local_model.load_model(settings)
+
+
+def test_where_openvino_does_not_work_the_quantised_model_is_refused(monkeypatch: pytest.MonkeyPatch):
+    def fails(file: Path, *, threads: int, int8: bool) -> None:
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: True)
+    monkeypatch.setattr(bfloat16, "compiled", fails)
+    with pytest.raises(ConfigError, match=r"no such kernel; set embedding\.model"):
+        local_model.load_model(INT8)
 
 
 @pytest.mark.parametrize("usable", [True, False])
@@ -61,7 +106,7 @@ def test_float32_is_computed_where_it_is_asked_for_and_where_there_is_nothing_el
 def test_where_openvino_does_not_work_float32_does_and_says_so(
     error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def fails(file: Path, *, threads: int) -> None:
+    def fails(file: Path, *, threads: int, int8: bool) -> None:
         raise error
 
     monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
@@ -98,7 +143,7 @@ def test_the_first_inference_is_made_while_the_model_is_loaded_and_nobody_else_i
 ):
     # OpenVINO hangs where the first two inferences of a process are made at the same time.
     compiled = Compiled()
-    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads: compiled)
+    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads, int8: compiled)
     with ThreadPoolExecutor(4, thread_name_prefix="loads") as threads:
         sessions = list(threads.map(lambda _: bfloat16.Bfloat16Session(DOCS, threads=2), range(4)))
     assert len(compiled.threads) == 4 and all(name.startswith("loads") for name in compiled.threads)
@@ -110,7 +155,7 @@ def test_a_model_that_compiles_and_does_not_run_is_found_out_when_it_is_loaded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
-    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads: Compiled(RuntimeError("no such kernel")))
+    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads, int8: Compiled(RuntimeError("no such kernel")))
     loaded = local_model.load_model(Embedding(device="cpu", threads=1))
     assert isinstance(loaded.session, local_model.OnnxSession)
     assert "no such kernel" in caplog.text
@@ -150,27 +195,40 @@ def test_a_model_let_go_of_in_another_thread_takes_the_process_with_it_in_no_lat
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
-@needs_it
-def test_its_vectors_are_those_of_float32_and_so_are_their_neighbours(texts: list[str]):
-    exact, rounded = (LocalEmbedder(Embedding(precision=precision)) for precision in ("float32", "auto"))  # type: ignore[arg-type]
-    wanted, found = embedded(exact, texts), embedded(rounded, texts)
-    assert (wanted * found).sum(axis=1).min() > 0.9999
-    # Questions in float32, as on another machine, among texts in bfloat16.
-    nearest = [np.argsort(-(wanted @ vectors.T), axis=1)[:, :10] for vectors in (wanted, found)]
-    shared = [len(set(a) & set(b)) for a, b in zip(*nearest, strict=True)]
-    assert np.mean(shared) / 10 > 0.97
-    for embedder in (exact, rounded):
+@pytest.mark.parametrize(
+    ("rounded", "cosine", "nearest"),
+    [
+        pytest.param(Embedding(), 0.9999, 0.97, marks=needs_it, id="bfloat16"),
+        # What a requantised model is asked for.
+        pytest.param(INT8, 0.998, 0.95, marks=needs_int8, id="int8"),
+    ],
+)
+def test_its_vectors_are_those_of_float32_and_so_are_their_neighbours(
+    rounded: Embedding, cosine: float, nearest: float, texts: list[str]
+):
+    exact, other = LocalEmbedder(Embedding(precision="float32")), LocalEmbedder(rounded)
+    wanted, found = embedded(exact, texts), embedded(other, texts)
+    assert (wanted * found).sum(axis=1).min() > cosine
+    # Questions in float32, as on another machine, among texts in bfloat16; those of int8 have a space of their own.
+    questions = found if rounded.model == QUANTISED else wanted
+    of_each = (np.argsort(-(q @ d.T), axis=1)[:, :10] for q, d in ((wanted, wanted), (questions, found)))
+    shared = [len(set(a) & set(b)) for a, b in zip(*of_each, strict=True)]
+    assert np.mean(shared) / 10 > nearest
+    for embedder in (exact, other):
         embedder.close()
 
 
-@needs_it
-def test_a_vector_depends_on_its_text_alone_to_the_last_bit(texts: list[str]):
-    embedder = LocalEmbedder(Embedding(threads=2))
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(Embedding(), marks=needs_it, id="bfloat16"), pytest.param(INT8, marks=needs_int8, id="int8")],
+)
+def test_a_vector_depends_on_its_text_alone_to_the_last_bit(settings: Embedding, texts: list[str]):
+    embedder = LocalEmbedder(settings.model_copy(update={"threads": 2}))
     some = [text for text in [*texts[::5], "", "x"] if embedder.count_tokens([text])[0] < 250]
     together = embedded(embedder, some)
     np.testing.assert_array_equal(embedded(embedder, some[::-1])[::-1], together)
     np.testing.assert_array_equal(np.stack([embedder.embed_query(text) for text in some]), together)
-    again = LocalEmbedder(Embedding(threads=1))
+    again = LocalEmbedder(settings.model_copy(update={"threads": 1}))
     np.testing.assert_array_equal(embedded(again, some), together)
     for used in (embedder, again):
         used.close()

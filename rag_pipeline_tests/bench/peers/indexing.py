@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_pipeline.cli.console import err
-from rag_pipeline.embedding import make_embedder
+from rag_pipeline.embedding import bfloat16, make_embedder
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import Embedding
 from rag_pipeline_tests.bench.peers.corpora import Corpus, corpus_of_packages, corpus_of_repository, removed_text
@@ -24,6 +24,8 @@ from rag_pipeline_tests.bench.peers.killing import killed_and_run_again
 from rag_pipeline_tests.bench.peers.models import Fake
 from rag_pipeline_tests.bench.peers.side_by_side import COLD, NOTHING, REMOVED, SHARE, WORDS, Measured, show
 from rag_pipeline_tests.bench.peers.systems import (
+    IN_INT8,
+    INT8_MODEL,
     LAYOUTS,
     LONG,
     LONG_CHUNKS,
@@ -90,7 +92,10 @@ class _Bench:
         with TemporaryDirectory(prefix="rag-bench-memory-") as memory:
             found = self._systems(corpus, "plain", memory=Path(memory))
             embedder = make_embedder(Embedding(), environ=os.environ)
-            _measure(corpus, found, embedder.embed_query, after_cold=lambda: self._lend(corpus, found))
+            quantised = OURS in self.chosen and bfloat16.multiplies_int8()
+            with self._ours_in(corpus, "plain", IN_INT8, INT8_MODEL, first_load_only=True, wanted=quantised) as int8:
+                found[1:1] = int8
+                _measure(corpus, found, embedder.embed_query, after_cold=lambda: self._lend(corpus, found))
             embedder.close()
         show(self.report, section, found, fake=False)
 
@@ -100,7 +105,9 @@ class _Bench:
         found = self._systems(corpus, "fake")
         if len(corpus.files) <= _SHORT_UP_TO:
             found += self._short(corpus)
-        with self._long(corpus) as long:
+        # Where there is somebody to compare it with.
+        both = {OURS, "LlamaIndex"} <= set(self.chosen)
+        with self._ours_in(corpus, "fake", LONG, LONG_CHUNKS, wanted=both) as long:
             found[1:1] = long
             _measure(corpus, found, _fake_question())
         for measured in found if kill else ():
@@ -110,16 +117,18 @@ class _Bench:
         show(self.report, section, found, fake=True)
 
     @contextmanager
-    def _long(self, corpus: Corpus) -> Iterator[list[Measured]]:
-        """Ours in long chunks, where it is chosen and there is somebody to compare it with."""
-        if not {OURS, "LlamaIndex"} <= set(self.chosen):
+    def _ours_in(
+        self, corpus: Corpus, model: str, variant: str, more: str, *, wanted: bool, first_load_only: bool = False
+    ) -> Iterator[list[Measured]]:
+        """Ours once more, with these sections in its configuration; nothing where it is not wanted."""
+        if not wanted:
             yield []
             return
-        with place_beside(corpus.place, more=corpus.place.more + LONG_CHUNKS) as place:
+        with place_beside(corpus.place, more=corpus.place.more + more) as place:
             place.server.start()
-            ours = OurPipeline(corpus, model="fake", place=place, variant=LONG)
+            ours = OurPipeline(corpus, model=model, place=place, variant=variant)
             ours.create()
-            yield [Measured(system=ours)]
+            yield [Measured(system=ours, first_load_only=first_load_only)]
 
     def _short(self, corpus: Corpus) -> list[Measured]:
         """Others in chunks as short as ours, where ours is chosen: their first load, and what their index finds."""

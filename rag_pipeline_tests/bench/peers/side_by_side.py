@@ -10,7 +10,7 @@ from typing import Final
 from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline_tests.bench.peers.index_worker import BOOKKEEPING, HNSW, SHORT, SHORT_TOKENS
 from rag_pipeline_tests.bench.peers.killing import Survived
-from rag_pipeline_tests.bench.peers.systems import LONG, OURS, Answers, Refreshed, System
+from rag_pipeline_tests.bench.peers.systems import IN_INT8, LONG, OURS, Answers, Refreshed, System
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.search import percentile
 
@@ -124,6 +124,7 @@ def _targets(report: Report, section: str, found: Sequence[Measured], *, fake: b
     """What is wanted of ours against the fastest of the others, as figures with limits, and in words."""
     ours = next((measured for measured in found if measured.name == OURS), None)
     long = next((measured for measured in found if measured.name == f"{OURS}, {LONG}"), None)
+    int8 = next((measured for measured in found if measured.name == f"{OURS}, {IN_INT8}"), None)
     others = [measured for measured in found if not _is_ours(measured) and BOOKKEEPING not in measured.name]
     if ours is None:
         return []
@@ -161,6 +162,8 @@ def _targets(report: Report, section: str, found: Sequence[Measured], *, fake: b
     else:
         whole = [measured for measured in others if not measured.remembers]
         faster("cold", COLD, _COLD_TIMES, whole, lambda r: r.wall_s)
+        if int8:
+            faster("cold, ours in int8", COLD, _COLD_TIMES, whole, lambda r: r.wall_s, ours=int8)
     faster("nothing new, own work", NOTHING, _NOTHING_TIMES, others, lambda r: r.own_s)
     return said
 

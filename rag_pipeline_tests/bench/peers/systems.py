@@ -15,6 +15,7 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
+from rag_pipeline.embedding.local import QUANTISED
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.model import EmbeddingSpace
@@ -31,6 +32,9 @@ OURS: Final = "ours"
 LONG: Final = "512 tokens"
 """A variant: with chunks as long as LlamaIndex's, so that both write and index as many."""
 LONG_CHUNKS: Final = "[chunking]\nmax_tokens = 512\n"
+IN_INT8: Final = "int8"
+"""A variant: with the quantised model, where the processor can."""
+INT8_MODEL: Final = f'[embedding]\nmodel = "{QUANTISED}"\n'
 _ROOT: Final = Path(__file__).resolve().parents[3]
 
 
