@@ -30,7 +30,8 @@ _PACKAGE: Final = "openvino"
 _TELEMETRY: Final = "openvino_telemetry"
 _DEVICE: Final = "CPU"
 _CPUINFO: Final = Path("/proc/cpuinfo")
-_FLAGS: Final = frozenset({"amx_bf16", "avx512_bf16"})
+_MATRIX_FLAGS: Final = frozenset({"amx_bf16"})
+_FLAGS: Final = _MATRIX_FLAGS | {"avx512_bf16"}
 _INT8_FLAGS: Final = frozenset({"amx_int8", "avx512_vnni", "avx_vnni"})
 _INT8_GROUP: Final = 64
 """Of 32 a tenth slower, of 128 a twentieth faster and further from float32 (docs/performance.md, Embeddings)."""
@@ -42,6 +43,11 @@ _loading: Final = threading.Lock()
 def is_usable(cpuinfo: Path = _CPUINFO) -> bool:
     """Whether this processor multiplies in bfloat16, and OpenVINO is installed; found without loading it."""
     return _has_any(_FLAGS, cpuinfo)
+
+
+def multiplies_matrices(cpuinfo: Path = _CPUINFO) -> bool:
+    """Whether this processor multiplies whole matrices of bfloat16 at once, and OpenVINO is installed."""
+    return _has_any(_MATRIX_FLAGS, cpuinfo)
 
 
 def multiplies_int8(cpuinfo: Path = _CPUINFO) -> bool:

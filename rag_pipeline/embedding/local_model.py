@@ -115,7 +115,7 @@ def _in_int8(settings: Embedding) -> LoadedModel:
         raise ConfigError(
             f"the model {settings.model!r} needs a processor with VNNI and OpenVINO (Linux on x86-64): {advice}"
         )
-    device = matrix_device(threads=settings.threads, cores=usable_cores())
+    device = _openvino_device(settings)
     _content()  # is the one that was tested
     try:
         session = bfloat16.Bfloat16Session(_file(), threads=device.threads, int8=True)
@@ -131,7 +131,7 @@ def _knows_gpus() -> bool:
 
 def _on_processor(settings: Embedding) -> LoadedModel:
     if settings.precision == "auto" and bfloat16.is_usable():
-        device = matrix_device(threads=settings.threads, cores=usable_cores())
+        device = _openvino_device(settings)
         _content()  # is the one that was tested
         try:
             return LoadedModel(device=device, session=bfloat16.Bfloat16Session(_file(), threads=device.threads))
@@ -139,8 +139,19 @@ def _on_processor(settings: Embedding) -> LoadedModel:
             # Slower, and the same space: no reason to embed nothing.
             _log.warning("OpenVINO cannot run the local model here, it computes in float32: %s", error)
     hold_telemetry()
-    device = device_for("cpu", threads=settings.threads, available=[CPU], cores=usable_cores())
+    device = _float32_device(settings)
     return LoadedModel(device=device, session=_session(device))
+
+
+def _openvino_device(settings: Embedding) -> Device:
+    """For OpenVINO: without a unit for whole matrices it is fed as it is in float32."""
+    if bfloat16.multiplies_matrices():
+        return matrix_device(threads=settings.threads, cores=usable_cores())
+    return _float32_device(settings)
+
+
+def _float32_device(settings: Embedding) -> Device:
+    return device_for("cpu", threads=settings.threads, available=[CPU], cores=usable_cores())
 
 
 def _session(device: Device) -> OnnxSession:

@@ -67,6 +67,16 @@ def test_int8_is_for_processors_that_say_so(
     assert bfloat16.multiplies_int8(tmp_path / "cpuinfo") is multiplies
 
 
+def test_batches_are_large_only_where_whole_matrices_are_multiplied_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bfloat16, "is_usable", lambda: True)
+    monkeypatch.setattr(bfloat16, "compiled", lambda model, *, threads, int8: Compiled())
+    sizes = []
+    for matrices in (True, False):
+        monkeypatch.setattr(bfloat16, "multiplies_matrices", lambda whole=matrices: whole)
+        sizes.append(local_model.load_model(Embedding(device="cpu", threads=1)).device.batch_tokens)
+    assert sizes == [1024, 512]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
