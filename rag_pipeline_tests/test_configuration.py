@@ -22,6 +22,7 @@ from rag_pipeline.cli.app import app
 from rag_pipeline.cli.config_values import shown_values
 from rag_pipeline.cli.config_warnings import warnings_of
 from rag_pipeline.definitions import REFRESH_JOB, build_defs
+from rag_pipeline.embedding import bfloat16
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.settings import load_settings
 from rag_pipeline.settings.check import CheckedFile, check_file
@@ -124,6 +125,14 @@ def warned(folder: Path, text: str, **environ: str) -> dict[str, str]:
     (folder / "rag_pipeline.toml").write_text(text, encoding="utf-8")
     settings = load_settings(environ=environ, cwd=folder)
     return {doubt.key: doubt.message for doubt in warnings_of(settings, environ=environ, online=False)}
+
+
+def test_a_local_model_that_does_not_run_on_this_machine_is_a_warning(tmp_path, monkeypatch):
+    text = '[embedding]\nmodel = "all-MiniLM-L6-v2-int8"\n'
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: False)
+    assert "needs Linux on a processor with" in warned(tmp_path, text)["embedding.model"]
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: True)
+    assert "embedding.model" not in warned(tmp_path, text)
 
 
 def test_what_would_only_show_at_use_is_a_warning(tmp_path):

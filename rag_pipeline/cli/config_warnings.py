@@ -97,7 +97,11 @@ def _models(settings: Settings) -> Iterator[Complaint]:
             f"neither sentence-transformers nor fastembed is installed: {how_to_add('sentence-transformers')}",
         )
     if provider == "local":
+        from rag_pipeline.embedding import refusal
+
         yield from _embedder(settings, {})
+        if reason := refusal(settings.embedding):
+            yield _doubt(("embedding", "model"), reason)
     if "reranked" in settings.evaluation.legs and settings.rerank.provider == "none":
         yield _doubt(("evaluation", "legs"), "`reranked` needs a reranker: set rerank.provider, or leave it out")
 

@@ -4,7 +4,7 @@ What knows a model, a tokenizer or an embedding service belongs here. Where vect
 the `KnownVectors` protocol. Importing this package loads no model library; each is imported when it is first used.
 """
 
-from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, make_embedder
+from rag_pipeline.embedding.embedder import EmbeddedBatch, Embedder, make_embedder, refusal
 from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
 from rag_pipeline.embedding.spending import Spending
 from rag_pipeline.embedding.tokens import TokenCounter, counting_version, token_counter
@@ -21,5 +21,6 @@ __all__ = [
     "counting_version",
     "embed_missing",
     "make_embedder",
+    "refusal",
     "token_counter",
 ]

@@ -143,6 +143,18 @@ def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedde
     )
 
 
+def refusal(settings: Embedding) -> str | None:
+    """Why a model that is known does not run on this machine, or with these settings; None: nothing speaks against it.
+
+    Loads no model, and asks nobody.
+    """
+    if settings.provider != "local":
+        return None
+    from rag_pipeline.embedding import local_model
+
+    return local_model.refusal(settings)
+
+
 def _provider(settings: Embedding, environ: Mapping[str, str]) -> Embedder:
     match settings.provider:
         case "local":

@@ -102,25 +102,37 @@ def load_model(settings: Embedding) -> LoadedModel:
     return _on_processor(settings)
 
 
+def refusal(settings: Embedding) -> str | None:
+    """Why this machine, or these settings, do not run the local model that they name; found without loading it.
+
+    None: nothing is known against it.
+    """
+    model = settings.model
+    if not model.endswith(INT8):
+        return None
+    if settings.device == "cuda":
+        return f'{model} runs on the processor only: remove embedding.device = "cuda"'
+    if settings.precision == "float32":
+        return f'{model} multiplies in int8: remove embedding.precision = "float32"'
+    if not bfloat16.multiplies_int8():
+        return (
+            f"{model} needs Linux on a processor with AVX-512 VNNI and BF16 and without AMX, as nothing else makes the "
+            f"same vectors: use {model.removesuffix(INT8)}, which has a space of its own (`rag-pipeline spaces list`; "
+            "`rag-pipeline spaces rollback` where that one answered before)"
+        )
+    return None
+
+
 def _in_int8(settings: Embedding) -> LoadedModel:
     """Nothing stands in for it: vectors of float32 lie in another space."""
-    advice = f"set embedding.model to {settings.model.removesuffix(INT8)!r}, which has a space of its own"
-    if settings.device == "cuda":
-        raise ConfigError(
-            f"the model {settings.model!r} runs on the processor only: {advice}, or embedding.device to cpu"
-        )
-    if settings.precision == "float32":
-        raise ConfigError(f'embedding.precision is "float32", and {settings.model!r} multiplies in int8: {advice}')
-    if not bfloat16.multiplies_int8():
-        raise ConfigError(
-            f"the model {settings.model!r} needs a processor with VNNI and OpenVINO (Linux on x86-64): {advice}"
-        )
+    if reason := refusal(settings):
+        raise ConfigError(reason)
     device = _openvino_device(settings)
     _content()  # is the one that was tested
     try:
         session = bfloat16.Bfloat16Session(_file(), threads=device.threads, int8=True)
     except (ImportError, OSError, RuntimeError) as error:
-        raise ConfigError(f"OpenVINO cannot run the model {settings.model!r} here: {error}; {advice}") from error
+        raise ConfigError(f"OpenVINO cannot run {settings.model} here, and nothing else can: {error}") from error
     return LoadedModel(device=device, session=session)
 
 

@@ -111,7 +111,7 @@ class _Tokens(dict[str, int]):
         self._ends = array("q", [0])
 
     def __missing__(self, token: str) -> int:
-        number = self[token] = len(self)
+        number = len(self)
         for term in expand_token(token):
             of_term = self._numbers.get(term)
             if of_term is None:
@@ -119,6 +119,7 @@ class _Tokens(dict[str, int]):
                 self.names.append(term)
             self._terms.append(of_term)
         self._ends.append(len(self._terms))
+        self[token] = number
         return number
 
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

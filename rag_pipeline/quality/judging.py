@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -62,7 +64,9 @@ def _ready() -> tuple[Any, Any]:
     # Who runs a pipeline did not ask to send anybody what it checks.
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    with loaded_for_good(), postponed(*_UNUSED):
+    # Beside the work of other threads, which might import them meanwhile, there are no stand-ins.
+    is_alone = threading.current_thread() is threading.main_thread()
+    with loaded_for_good(), postponed(*_UNUSED) if is_alone else nullcontext():
         import great_expectations as gx
         import great_expectations.expectations
         from great_expectations.data_context.types.base import ProgressBarsConfig

@@ -19,7 +19,7 @@ from rag_pipeline.index.usage import spent, tokens_per_second
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, Spent
 from rag_pipeline.progress import Progress
-from rag_pipeline.refresh.needs import SERVING, Need, counting_of, needs_of
+from rag_pipeline.refresh.needs import SERVING, Need, counting_of, needs_of, runs_here
 from rag_pipeline.refresh.rehearsal import rehearse
 from rag_pipeline.refresh.spaces import Models
 from rag_pipeline.settings import Settings, embedding_prices, usd
@@ -222,7 +222,9 @@ def _add_budgets(
 ) -> None:  # fmt: skip
     serving = needs[0]
     others = {
-        model: price for model, price in embedding_prices(settings.prices).items() if model != serving.settings.model
+        model: price
+        for model, price in embedding_prices(settings.prices).items()
+        if model != serving.settings.model and runs_here(model)
     }
     for model, price in others.items():
         tokens = serving.elsewhere.get(counting_of(model), 0)

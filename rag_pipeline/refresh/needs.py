@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from rag_pipeline.embedding import Embedder, TokenCounter, counting_version, token_counter
+from rag_pipeline.embedding import Embedder, TokenCounter, counting_version, refusal, token_counter
 from rag_pipeline.embedding.local import MODELS as LOCAL_MODELS
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.embedding.stage import lake_stage
@@ -136,6 +136,11 @@ def needs_of(connection: Connection, models: Models, *, prices: Mapping[str, Pri
 def counting_of(model: str) -> str:
     """In whose tokens a model of the price table is paid."""
     return counting_version(_named(model))
+
+
+def runs_here(model: str) -> bool:
+    """Whether a model of the price table could be had on this machine."""
+    return refusal(_named(model)) is None
 
 
 def _counters(prices: Mapping[str, Price]) -> dict[str, TokenCounter]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
 
-from rag_pipeline.embedding import Embedder
+from rag_pipeline.embedding import Embedder, refusal
 from rag_pipeline.embedding.spaces import config_of, embedder_of, settings_of
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
@@ -127,6 +127,9 @@ def made_space(
     """The space of the configured model, made if there is none; a model of unknown length is asked once.
 
     `partitions` and `graph` of a new one (see `create_space`); one that is there keeps its own.
+
+    Raises:
+        ConfigError: there is none, and this machine could not fill it.
     """
     config = config_of(models.settings)
     embedder = models.configured()
@@ -136,6 +139,8 @@ def made_space(
             if known.config != config:
                 remember_config(connection, known, config)
             return known
+        if reason := refusal(models.settings):
+            raise ConfigError(reason)
         dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
         return create_space(
             connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag_pipeline.embedding import bfloat16, local_model
+from rag_pipeline.embedding import bfloat16, local_model, refusal
 from rag_pipeline.embedding.local import QUANTISED, LocalEmbedder
 from rag_pipeline.embedding.telemetry import without
 from rag_pipeline.errors import ConfigError
@@ -57,7 +57,13 @@ def test_it_is_for_processors_that_say_so(flags: str, usable: bool, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("flags", "multiplies"),
-    [("fpu avx512_vnni", True), ("fpu avx_vnni", True), ("amx_int8", True), ("fpu avx512f avx512_bf16", False)],
+    [
+        ("fpu avx512_bf16 avx512_vnni", True),
+        ("fpu avx512_vnni", False),
+        ("fpu avx_vnni", False),
+        ("fpu avx512_bf16", False),
+        ("avx512_bf16 avx512_vnni amx_bf16 amx_int8", False),
+    ],
 )
 def test_int8_is_for_processors_that_say_so(
     flags: str, multiplies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -80,17 +86,24 @@ def test_batches_are_large_only_where_whole_matrices_are_multiplied_at_once(monk
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (INT8, "needs a processor with VNNI and OpenVINO"),
-        (INT8.model_copy(update={"device": "cuda"}), "runs on the processor only"),
-        (INT8.model_copy(update={"precision": "float32"}), "multiplies in int8"),
+        (INT8, "needs Linux on a processor with .* use all-MiniLM-L6-v2, which has a space of its own"),
+        (INT8.model_copy(update={"device": "cuda"}), r"remove embedding\.device"),
+        (INT8.model_copy(update={"precision": "float32"}), r"remove embedding\.precision"),
     ],
 )
 def test_the_quantised_model_runs_as_it_is_or_not_at_all(
     settings: Embedding, said: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: False)
-    with pytest.raises(ConfigError, match=f"{said}.*set embedding.model to 'all-MiniLM-L6-v2', which has a space"):
+    with pytest.raises(ConfigError, match=said):
         local_model.load_model(settings)
+    assert refusal(settings) is not None
+
+
+def test_nothing_speaks_against_what_runs_here_or_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: True)
+    for settings in (INT8, Embedding(), Embedding(provider="openai", model="of-theirs-int8")):
+        assert refusal(settings) is None
 
 
 def test_where_openvino_does_not_work_the_quantised_model_is_refused(monkeypatch: pytest.MonkeyPatch):
@@ -99,7 +112,7 @@ def test_where_openvino_does_not_work_the_quantised_model_is_refused(monkeypatch
 
     monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: True)
     monkeypatch.setattr(bfloat16, "compiled", fails)
-    with pytest.raises(ConfigError, match=r"no such kernel; set embedding\.model"):
+    with pytest.raises(ConfigError, match=r"OpenVINO cannot run all-MiniLM-L6-v2-int8 here.*no such kernel"):
         local_model.load_model(INT8)
 
 

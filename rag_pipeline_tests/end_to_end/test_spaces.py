@@ -12,7 +12,9 @@ import pytest
 
 from rag_pipeline.definitions import build_defs
 from rag_pipeline.defs.jobs import BUILD_JOB, BUILD_OP
-from rag_pipeline.errors import SpaceUnavailable
+from rag_pipeline.embedding import bfloat16
+from rag_pipeline.embedding.local import QUANTISED
+from rag_pipeline.errors import ConfigError, SpaceUnavailable
 from rag_pipeline.index.database import connected
 from rag_pipeline.index.promotion import Standing, promote, rollback, standing
 from rag_pipeline.index.spaces import numbered_space, space_records
@@ -312,3 +314,18 @@ def test_a_space_without_settings_on_record_is_asked_by_its_model(installation):
     with connected(installation.database) as connection:
         config = numbered_space(connection, 1).config
     assert config is not None and config["model"] == "words"
+
+
+def test_a_space_that_this_machine_cannot_fill_is_not_made(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: False)
+    installation.others = [WordEmbedder(QUANTISED, 32)]
+    with pytest.raises(ConfigError, match="all-MiniLM-L6-v2-int8 needs Linux on a processor with"):
+        create(installation, QUANTISED)
+    assert QUANTISED not in state(installation)
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: True)
+    create(installation, QUANTISED)
+    # One that is there is kept up by machines that can, whoever looks at it.
+    monkeypatch.setattr(bfloat16, "multiplies_int8", lambda: False)
+    assert create(installation, QUANTISED).status == "building"

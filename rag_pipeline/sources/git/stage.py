@@ -64,8 +64,12 @@ def window_inputs(settings: Settings, repository: Repository, window: Window) ->
 
 
 def is_first_fetch(settings: Settings) -> bool:
-    """Whether a configured repository has no mirror yet, so that fetching it takes its time."""
-    return any(not mirror_of(repository, home=settings.home).exists() for repository in settings.git_repositories)
+    """Whether none of the configured repositories has a mirror yet, so that fetching them takes its time.
+
+    Of one that cannot be cloned there never is one.
+    """
+    repositories = settings.git_repositories
+    return bool(repositories) and not any(mirror_of(one, home=settings.home).exists() for one in repositories)
 
 
 def read_git(
