@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from rag_pipeline.loading import loaded_for_good
+from rag_pipeline.loading import load_in_background, loaded_for_good
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -80,3 +81,30 @@ def test_what_was_loaded_is_never_looked_at_again(library):
         "looked_at = any(one is vars(made) for one in gc.get_objects())\nprint(looked_at, gc.get_freeze_count() > 0)"
     )
     assert run(code, library) == "False True"
+
+
+def test_what_fails_to_load_beside_other_work_is_no_concern_of_that_work_and_the_rest_is_loaded():
+    tried: list[str] = []
+    loaded = threading.Event()
+
+    def fails() -> None:
+        tried.append(threading.current_thread().name)
+        raise ImportError("not installed")
+
+    load_in_background(fails, loaded.set)
+    assert loaded.wait(30)
+    assert tried == ["loading"]
+
+
+def test_great_expectations_loaded_beside_other_work_leaves_the_modules_of_others_alone():
+    code = (
+        "import sys, threading\nfrom rag_pipeline.loading import load_in_background\n"
+        "from rag_pipeline.quality import judging\n"
+        "done = threading.Event(); load_in_background(judging.ready, done.set)\n"
+        "while not done.wait(0.005):\n"
+        "    found = sys.modules.get('scipy')\n"
+        "    assert found is None or type(found).__name__ == 'module', found\n"
+        "print(judging.ready()[0].__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=CHECKOUT)
+    assert (done.stdout.strip(), done.returncode) == ("great_expectations", 0), done.stderr
