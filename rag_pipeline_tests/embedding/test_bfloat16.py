@@ -25,7 +25,7 @@ from rag_pipeline_tests.embedding.test_local import embedded
 INT8 = Embedding(model=QUANTISED)
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 needs_int8 = pytest.mark.skipif(
-    not bfloat16.multiplies_int8(), reason="this processor has no instructions for products of int8"
+    not bfloat16.multiplies_int8(), reason="this processor does not make the quantised model's vectors"
 )
 needs_it = pytest.mark.skipif(not bfloat16.is_usable(), reason="this processor does not multiply in bfloat16")
 
