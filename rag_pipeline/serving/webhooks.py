@@ -23,11 +23,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rag_pipeline.bounded_json import Malformed, checked, read_value, storable, text_of
 from rag_pipeline.errors import ConfigError, ItemError
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.parse import DELIVERY_ID, EVENT_NAME
-from rag_pipeline.sources.drops.strict_json import Malformed, checked, read_value, storable, text_of
 
 _log = logging.getLogger(__name__)
 _READ_TIMEOUT_S = 30.0  # GitHub itself gives up after 10

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 from urllib.parse import quote, urlsplit
 
+from rag_pipeline.bounded_json import storable, storable_text
 from rag_pipeline.errors import ItemError
 from rag_pipeline.front_matter import read_front_matter
 from rag_pipeline.model import Json, SourceItem
-from rag_pipeline.sources.drops.strict_json import storable, storable_text
 
 PLAIN_FILES = {
     ".adoc": "text/asciidoc",

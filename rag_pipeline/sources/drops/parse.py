@@ -13,6 +13,16 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
+from rag_pipeline.bounded_json import (
+    Element,
+    Malformed,
+    checked,
+    read_elements,
+    read_value,
+    storable,
+    storable_text,
+    text_of,
+)
 from rag_pipeline.errors import ItemError
 from rag_pipeline.model import Json, SourceItem, age_of
 from rag_pipeline.sources.drops.github_events import GITHUB_EVENTS
@@ -23,16 +33,6 @@ from rag_pipeline.sources.drops.knowledge import (
     plain_item,
     received_item,
     record_item,
-)
-from rag_pipeline.sources.drops.strict_json import (
-    Element,
-    Malformed,
-    checked,
-    read_elements,
-    read_value,
-    storable,
-    storable_text,
-    text_of,
 )
 
 EVENT_NAME = re.compile(r"[a-z0-9_]{1,64}")
