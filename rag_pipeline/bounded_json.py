@@ -1,7 +1,9 @@
-"""JSON from strangers: read strictly, with reasons that a person can act on, and never a crash.
+"""The one reader of JSON that comes from outside: within limits, with reasons that a person can act on, never a crash.
 
 Python's decoder takes NaN, keeps the last of two equal keys, and dies of deep nesting or of a number with a million
-digits. Here such a value is found where it stands, so that one bad record does not spoil its neighbours.
+digits. `checked` refuses all of these; the functions before it find such a value where it stands, so that one bad
+record does not spoil its neighbours. `parse_json` is for answers of services and for files such as notebooks: it holds
+the same limits, but lets pass what is merely untidy.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,10 @@ from rag_pipeline.model import Json
 
 _MAX_DEPTH = 100
 _MAX_DIGITS = 400
+_TOO_DEEP = f"is nested deeper than {_MAX_DEPTH} levels"
 _BLANK = re.compile(r"[ \t\r\n]*")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]|\\u(?:0000|[dD][89a-fA-F])")
 _UNFINISHED_WORDS = ("true", "false", "null", "NaN", "-Infinity", ".", "e+", "e-", "E+", "E-")
 
 
@@ -68,6 +72,19 @@ def read_value(text: str) -> Element | Malformed:
     return element if end == len(text) else _malformed(json.JSONDecodeError("Extra data", text, end))
 
 
+def read_checked(content: bytes) -> Json | Malformed:
+    """The one value that the bytes hold, when it can be stored.
+
+    Raises:
+        ItemError: as `checked`.
+    """
+    text = text_of(content)
+    found = text if isinstance(text, Malformed) else read_value(text)
+    if isinstance(found, Malformed) and found.reason == _TOO_DEEP:
+        raise ItemError(_TOO_DEEP)
+    return found if isinstance(found, Malformed) else checked(found.value)
+
+
 def read_elements(text: str) -> list[Element] | Malformed:
     """The elements of the array that the text holds, each still to be `checked`."""
     elements: list[Element] = []
@@ -96,6 +113,31 @@ def checked(value: object) -> Json:
     return _checked(value, _MAX_DEPTH)
 
 
+def parse_json(content: str | bytes) -> Any:
+    """The value of a JSON text in any of its encodings; of two equal keys the last one counts, and NaN is a float.
+
+    Raises:
+        ValueError: it is no JSON, is nested too deeply, or holds a number of too many digits.
+    """
+    text = content if isinstance(content, str) else text_of(content)
+    if isinstance(text, Malformed):
+        raise ValueError(text.reason)
+    try:
+        value = _TOLERANT.decode(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(_malformed(error).reason) from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
+        if not level:
+            break
+    else:
+        raise ValueError(_TOO_DEEP)
+    return storable(value) if _UNSTORABLE.search(text) else value
+
+
 def storable(value: Json) -> Json:
     """The value without what UTF-8 and PostgreSQL refuse in texts: lone surrogates are replaced, NUL goes."""
     if isinstance(value, str):
@@ -112,12 +154,18 @@ def storable_text(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text).replace("\x00", "")
 
 
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
 def _checked(value: object, depth: int) -> Json:
     if isinstance(value, _Unusable):
         raise ItemError(value.reason)
     if isinstance(value, dict | list):
         if not depth:
-            raise ItemError(f"is nested deeper than {_MAX_DEPTH} levels")
+            raise ItemError(_TOO_DEEP)
         for item in value.values() if isinstance(value, dict) else value:
             _checked(item, depth - 1)
         return value
@@ -131,7 +179,7 @@ def _read(text: str, at: int) -> Element | Malformed:
     except json.JSONDecodeError as error:
         return _malformed(error)
     except RecursionError:
-        return Malformed(reason=f"is nested deeper than {_MAX_DEPTH} levels", ends_early=False)
+        return Malformed(reason=_TOO_DEEP, ends_early=False)
     return Element(value=value, start=at, end=end)
 
 
@@ -171,6 +219,12 @@ def _integer(digits: str) -> int | _Unusable:
     return int(digits) if len(digits) <= _MAX_DIGITS else _Unusable(f"holds a number of {len(digits):,} digits")
 
 
+def _short_integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"holds a number of {len(digits):,} digits")
+    return int(digits)
+
+
 def _number(digits: str) -> float | _Unusable:
     value = float(digits)
     return value if math.isfinite(value) else _Unusable(f"holds a number that is too large: {digits[:20]}")
@@ -182,3 +236,4 @@ _DECODER = json.JSONDecoder(
     parse_float=_number,
     parse_constant=lambda word: _Unusable(f"holds {word}, which is not JSON"),
 )
+_TOLERANT = json.JSONDecoder(parse_int=_short_integer)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.model import Document, Json, SourceItem, document_id, stable_id
 
 Kind = Literal["document", "repository", "tenant", "author"]
@@ -129,7 +130,7 @@ class Forgotten:
 
     def _content(self, tenant: str, content: bytes) -> bytes:
         try:
-            thread = json.loads(content)
+            thread = parse_json(content)
             entries, assignees = thread["entries"], thread.get("assignees")
             kept = [entry for entry in entries if not self.author(tenant, _login(entry))]
         except (ValueError, TypeError, KeyError, AttributeError):

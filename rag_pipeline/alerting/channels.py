@@ -15,6 +15,7 @@ from email.utils import formatdate, make_msgid
 from typing import TYPE_CHECKING, Protocol
 
 from rag_pipeline.alerting.messages import Alert, as_json, as_slack, as_text
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ConfigError, DeliveryFailed, RagPipelineError
 from rag_pipeline.model import Json
 from rag_pipeline.settings.alerts import Alerts
@@ -86,7 +87,7 @@ class SlackBot:
             headers={"Authorization": f"Bearer {token}"},
         )  # fmt: skip
         try:
-            said = answer.json()
+            said = parse_json(answer.content)
         except ValueError as error:
             raise DeliveryFailed("slack: the answer is no JSON: is alerts.slack_api_url right?") from error
         # Slack says HTTP 200 to what it does not take, too.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from rag_pipeline.answering.chat import Reading, Response
 from rag_pipeline.answering.event_stream import Event
 from rag_pipeline.answering.language_model import Message
 from rag_pipeline.answering.sdk_errors import CONNECT_S, failed_event, meaning
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.remote.refusals import Service, without_key
 
@@ -74,7 +74,7 @@ class AnthropicWire:
         return "".join(block["text"] for block in body["content"] if block["type"] == "text")
 
     def part(self, event: Event, reading: Reading) -> str:
-        body = json.loads(event.data)
+        body = parse_json(event.data)
         kind = body["type"]
         if kind == "error":
             raise failed_event(body, service=self._service, key=self._key)

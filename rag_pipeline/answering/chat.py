@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
@@ -15,6 +14,7 @@ from rag_pipeline.answering.event_stream import Event, events_of
 from rag_pipeline.answering.language_model import Message, Piece
 from rag_pipeline.answering.patience import patiently
 from rag_pipeline.answering.thoughts import Thoughts, without_thoughts
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import PermanentError, RagPipelineError, TransientError
 
 _AFTERWARDS_S: Final = 2.0
@@ -145,7 +145,7 @@ async def _whole(wire: Wire, response: Response, *, max_tokens: int) -> Piece:
     reading = Reading(is_over=True)
     body = b"".join([chunk async for chunk in _chunks(wire, response)])
     try:
-        text = without_thoughts(wire.whole(json.loads(body), reading))
+        text = without_thoughts(wire.whole(parse_json(body), reading))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         said = wire.said(body.decode("utf-8", "replace"))
         raise PermanentError(

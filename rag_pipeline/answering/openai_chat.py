@@ -6,7 +6,6 @@ sends. https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from rag_pipeline.answering.chat import Reading, Response
 from rag_pipeline.answering.event_stream import Event
 from rag_pipeline.answering.language_model import Message
 from rag_pipeline.answering.sdk_errors import CONNECT_S, failed_event, meaning, what_it_said
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.remote.refusals import Service, without_key
 
@@ -106,7 +106,7 @@ class OpenAIWire:
         if event.data.strip() == "[DONE]":
             reading.is_over = True
             return ""
-        body = json.loads(event.data)
+        body = parse_json(event.data)
         if body.get("error") or event.name == "error":
             raise failed_event(body, service=self._service, key=self._key)
         _read_usage(body.get("usage"), reading)

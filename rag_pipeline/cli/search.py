@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 
 from rich.markup import escape
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.cli.console import err, link_of, out
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError
@@ -61,7 +61,7 @@ def metadata_of(pairs: Sequence[str]) -> Mapping[str, Json]:
         if not key or not equals:
             raise ConfigError(f"--metadata {pair!r} is not key=value, such as --metadata milestone=3.0")
         try:
-            found[key] = json.loads(value)
+            found[key] = parse_json(value)
         except ValueError:
             found[key] = value
     return found

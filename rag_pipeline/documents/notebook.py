@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.fences import fenced
@@ -38,10 +38,9 @@ def extract_notebook(text: str, *, path: str) -> Extract:
 
 def _read(text: str, path: str) -> Mapping[str, object]:
     try:
-        notebook = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) or type(error).__name__
-        raise ItemError(f"{path} is not a notebook: {reason}: repair the file, or exclude it") from error
+        notebook = parse_json(text)
+    except ValueError as error:
+        raise ItemError(f"{path} is not a notebook: it {error}: repair the file, or exclude it") from error
     if not isinstance(notebook, dict):
         raise ItemError(f"{path} is not a notebook: its JSON is no object: repair the file, or exclude it")
     return notebook

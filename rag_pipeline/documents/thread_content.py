@@ -5,13 +5,13 @@ What is missing or has another type than it should is empty: one odd value must 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.errors import ItemError
 
@@ -127,10 +127,9 @@ def read_thread(text: str, *, source_id: str) -> Thread:
 def _read(text: str, source_id: str) -> _Object:
     what_to_do = "read it from its source again, or correct the drop that brought it"
     try:
-        thread = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) or type(error).__name__
-        raise ItemError(f"{source_id} is not a thread: {reason}: {what_to_do}") from error
+        thread = parse_json(text)
+    except ValueError as error:
+        raise ItemError(f"{source_id} is not a thread: it {error}: {what_to_do}") from error
     if not isinstance(thread, dict) or not isinstance(thread.get("entries"), list):
         raise ItemError(f"{source_id} is not a thread: its JSON is no object with a list of entries: {what_to_do}")
     return thread

@@ -8,13 +8,13 @@ the last one as `qrels/test.tsv`, which is read too.
 from __future__ import annotations
 
 import ast
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ConfigError
 
 _FILES = "a labelled set is a folder with corpus.jsonl, queries.jsonl and qrels.tsv"
@@ -134,10 +134,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if not isinstance(row, dict) or "_id" not in row or "text" not in row:
                 raise ValueError("it has no `_id` or no `text`")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise ConfigError(f"{path}:{number}: not a document or a question of a labelled set: {error}") from error
         yield row
 

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.evaluation.labelled import LabelledQuery, read_queries
 
@@ -158,8 +159,8 @@ def _name(path: Path, base: Path) -> str:
 
 def _question(line: str, *, where: str) -> Question:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = parse_json(line)
+    except ValueError as error:
         _refuse(where, f"not JSON ({error})")
     if not isinstance(row, dict):
         _refuse(where, "not a JSON object")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from rag_pipeline.serving.bodies import BodyLimit
+from rag_pipeline.serving.bodies import READ_TIMEOUT_S, BodyLimit
 from rag_pipeline.serving.depends import WRITE
 from rag_pipeline.serving.errors import handle_errors
 from rag_pipeline.serving.headers import AllowedHosts, SecurityHeaders
@@ -22,12 +22,11 @@ from rag_pipeline.serving.routes import ROUTERS
 from rag_pipeline.serving.routes.webhooks import PATH as WEBHOOKS
 from rag_pipeline.serving.services import Services
 
-_READ_TIMEOUT_S: Final = 30.0
 _SHOWN_TO_PAGES: Final = ("X-Request-ID", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 _log = logging.getLogger(__name__)
 
 
-def make_app(services: Services, *, read_timeout_s: float = _READ_TIMEOUT_S) -> FastAPI:
+def make_app(services: Services, *, read_timeout_s: float = READ_TIMEOUT_S) -> FastAPI:
     """The application over these services; whoever made them closes them.
 
     The pages that FastAPI shows its documentation on load their scripts from elsewhere, so there are none:

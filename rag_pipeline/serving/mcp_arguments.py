@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.retrieval.context import LEAST_BUDGET_TOKENS
 from rag_pipeline.retrieval.knowledge import MOST_CONTEXT_TOKENS
 from rag_pipeline.retrieval.query import Legs, SearchQuery
@@ -23,8 +23,8 @@ def _listed(value: object) -> object:
     """Some clients send a list as the text of its JSON."""
     if isinstance(value, str) and value.startswith("["):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return parse_json(value)
+        except ValueError:
             return value
     return value
 

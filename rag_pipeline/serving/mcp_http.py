@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag_pipeline.retrieval.knowledge import Knowledge
+from rag_pipeline.serving.bodies import READ_TIMEOUT_S, BodyLimit
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.compose import services_of
 from rag_pipeline.serving.depends import credentials_of
@@ -52,7 +53,10 @@ def mcp_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True, host=host,
         max_request_body_size=serving.max_body_bytes, transport_security=_security(serving, host),
     )  # fmt: skip
-    return _Admission(app, admit, cors_origins=serving.cors_origins)
+    bounded = BodyLimit(
+        app, max_bytes=serving.max_body_bytes, read_timeout_s=READ_TIMEOUT_S, is_exempt=lambda path: False
+    )
+    return _Admission(bounded, admit, cors_origins=serving.cors_origins)
 
 
 def serve_mcp(

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from rag_pipeline.bounded_json import Malformed, checked, read_value, storable, text_of
+from rag_pipeline.bounded_json import Malformed, read_checked, storable
 from rag_pipeline.errors import ConfigError, ItemError
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
@@ -155,14 +155,12 @@ def _json_text(body: bytes, content_type: str) -> bytes:
 
 def _drop(content: bytes, *, event: str, delivery: str, received_at: datetime) -> bytes:
     """What is written to the inbox for a delivery."""
-    text = text_of(content)
-    found = text if isinstance(text, Malformed) else read_value(text)
-    if isinstance(found, Malformed):
-        raise HTTPException(400, f"the payload {found.reason}")
     try:
-        payload = checked(found.value)
+        payload = read_checked(content)
     except ItemError as error:
         raise HTTPException(400, f"the payload {error}") from None
+    if isinstance(payload, Malformed):
+        raise HTTPException(400, f"the payload {payload.reason}")
     if not isinstance(payload, dict):
         raise HTTPException(400, "the payload must be a JSON object")
     drop = {

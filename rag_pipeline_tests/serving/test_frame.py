@@ -303,3 +303,19 @@ def test_what_is_no_http_is_refused(port: str) -> None:
     with connect(port) as raw:
         raw.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n")
         assert everything(raw).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"question": "a", "scope": "user:ann", "scope": "user:bob"}',
+        b'{"question": "a", "x": ' + b"[" * 150 + b"]" * 150 + b"}",
+        b"[" * 5_000,
+        b'{"question": "a", "k": NaN}',
+        b'{"question": "a", "k": ' + b"7" * 5_000 + b"}",
+    ],
+)
+def test_json_beyond_the_limits_is_refused_before_any_route(frame: Service, content: bytes) -> None:
+    answer = frame.client.post("/v1/asked", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"].startswith("the body ")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.embedding.tokens import encodable
 from rag_pipeline.errors import ConfigError, PermanentError, TransientError
 from rag_pipeline.model import SearchHit
@@ -84,7 +85,7 @@ class HostedReranker:
 
     def _read(self, response: httpx.Response, *, count: int) -> list[float]:
         try:
-            answer = response.json()
+            answer = parse_json(response.content)
         except ValueError as error:
             raise PermanentError(
                 f"{self._url} sent something else than JSON: {self._said(response)}: check rerank.base_url"
@@ -115,7 +116,7 @@ class HostedReranker:
 
     def _said(self, response: httpx.Response) -> str:
         try:
-            body = response.json()
+            body = parse_json(response.content)
         except ValueError:
             body = response.text
         if isinstance(body, dict):

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ItemError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.model import SourceItem, document_id
@@ -29,10 +30,7 @@ def holds_forgotten(content: bytes, items: Sequence[SourceItem], forgotten: Forg
     """Whether a drop, which says `items`, says something that is forgotten: then its file is not kept either."""
     if any(forgotten.left_of(item) is not item for item in items):
         return True
-    try:
-        delivery = json.loads(content) if not items else None
-    except ValueError:
-        return False
+    delivery = _value(content) if not items else None
     return isinstance(delivery, dict) and _delivery_is(delivery, forgotten, settings)
 
 
@@ -87,10 +85,7 @@ def _left(name: str, content: bytes, forgotten: Forgotten, settings: Settings, n
     if PurePath(name).suffix.lower() in _LINES:
         records = [line for line in content.split(b"\n") if line.strip()]
     else:
-        try:
-            values = json.loads(content)
-        except ValueError:
-            return
+        values = _value(content)
         records = [json.dumps(value).encode() for value in values] if isinstance(values, list) else []
     for record in records:
         items = _items("record.json", record, settings, now)
@@ -98,10 +93,18 @@ def _left(name: str, content: bytes, forgotten: Forgotten, settings: Settings, n
             yield record + b"\n"
 
 
+def _value(content: bytes) -> Any:
+    """What the JSON says; None when it says nothing that can be read."""
+    try:
+        return parse_json(content)
+    except ValueError:
+        return None
+
+
 def _items(path: str, content: bytes, settings: Settings, now: datetime) -> Sequence[SourceItem]:
     try:
         parsed = parse_drop(PurePath(path).name, content, modified_at=now, now=now, tenant=settings.tenant)
-    except (ItemError, ValueError, RecursionError):
+    except (ItemError, ValueError):
         return ()
     return parsed.items if parsed else ()
 

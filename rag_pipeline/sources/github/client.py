@@ -6,7 +6,6 @@ Everything leaves as a `Page` or as one of our errors.
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ConfigError, PermanentError, QuotaExhausted, ResourceGone, TransientError
 from rag_pipeline.progress import Progress, silent
 from rag_pipeline.sources.github import limits
@@ -201,8 +201,8 @@ class GitHubClient:
         """The body's JSON; text when an answer that is no success has none."""
         status = response.status_code
         try:
-            data = json.loads(body) if body else None
-        except (ValueError, RecursionError) as error:
+            data = parse_json(body) if body else None
+        except ValueError as error:
             if status == 200:
                 raise TransientError(f"{response.url} sent an answer that is no JSON: {_short(error)}") from None
             data = body[:10_000].decode(errors="replace")
