@@ -88,7 +88,7 @@ def test_a_source_is_counted_with_all_its_items_not_only_the_new_ones(two):
 def test_broken_drops_stop_no_repository(two):
     installation, _, _ = two
     for number in range(5):
-        installation.drop(f"{number}.json", json.dumps({"id": str(number), "text": "{", "path": f"{number}.ipynb"}))
+        installation.drop(f"{number}.ipynb", json.dumps({"cells": number}))
     installation.try_run("2024-01-02", "2024-01-31")
     assert {("a", "good", "a.md"), ("b", "bad", "a.md")} <= living(installation)
 
