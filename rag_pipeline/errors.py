@@ -80,6 +80,23 @@ class PermanentError(RagPipelineError):
     """A failure that repeating the same call cannot cure."""
 
 
+class PartError(RagPipelineError):
+    """A part of the lake cannot be read: which, so that the rest can go on without it."""
+
+    def __init__(self, message: str, *, stage: str, part: object) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.part = part
+
+
+class DamagedPart(PartError, PermanentError):
+    """A part is there and is not what a stage writes: the stage that owns it makes it again."""
+
+
+class RefusedPart(PartError, StorageUnavailable):
+    """A part is there, and the system does not let us read or replace it."""
+
+
 class ItemError(PermanentError):
     """One item cannot be processed; it is quarantined and the rest goes on."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION, chunk_document
 from rag_pipeline.chunking.tokens import TokenCounter
-from rag_pipeline.lake.derive import DeriveReport, combine, derive
-from rag_pipeline.lake.schemas import CHUNKS, documents_of
+from rag_pipeline.lake.copying import MADE_BY, OBSERVED, RowWork, follow_changes, row_digests
+from rag_pipeline.lake.derive import DeriveReport, TooMany, combine, derive
+from rag_pipeline.lake.schemas import CHUNKS, MADE_FROM, documents_of
 from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, Failure, failure_of
@@ -67,19 +68,33 @@ class _Cutting:
 
 
 def chunk_documents(
-    lake: Lake, days: DayRange, *, rules: Rules, limits: Documents, progress: Progress, processes: int | None = None
-) -> DeriveReport:
+    lake: Lake, days: DayRange, *, rules: Rules, limits: Documents, progress: Progress, processes: int | None = None,
+    too_many: TooMany = lambda failures, items: False,
+) -> DeriveReport:  # fmt: skip
     """Bring the `chunks` parts of these days up to date with `documents`.
 
-    Large parts are cut by several processes, `processes` at most (None: as many as there are cores to use).
+    Large parts are cut by several processes, `processes` at most (None: as many as there are cores to use). A source
+    with `too_many` failures keeps its former parts, see `derive`.
     """
+    report = DeriveReport()
     with pool_of(processes, limits) as pool:
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
-            read = lake.read("documents", part)
-            return spread(read, _Cutting(rules), pool=pool, failures=failures, advance=advance)
+            def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                return spread(batches, _Cutting(rules), pool=pool, failures=failures, advance=advance)
+
+            work = RowWork(
+                read=lambda: lake.read("documents", part),
+                digests=lambda batch: row_digests(batch, without=[OBSERVED, MADE_FROM.name]),
+                documents=lambda batch: batch.column("document_id").to_pylist(),
+                make=make,
+                schema=CHUNKS,
+                made_by=rules.fingerprint,
+            )
+            return follow_changes(lake, STAGE, part, work, advance=advance, copied=report.count_copied)
 
         return derive(
-            lake, days, stage=STAGE, inputs=["documents"], schema=CHUNKS, stage_fingerprint=rules.fingerprint,
-            transform=transform, progress=progress, report=DeriveReport(),
+            lake, days, stage=STAGE, inputs=["documents"], schema=CHUNKS.append(MADE_FROM),
+            stage_fingerprint=rules.fingerprint, transform=transform, progress=progress, report=report,
+            too_many=too_many, tags_of=lambda _: {MADE_BY: rules.fingerprint},
         )  # fmt: skip

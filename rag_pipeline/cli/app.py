@@ -111,6 +111,8 @@ def up(
         require_all_read(summary)
         err.print("\nPostgreSQL keeps running for `rag-pipeline search`; `rag-pipeline down` stops it.")
         return
+    for line in summary.left_out:
+        err.print(f"\n{line}", markup=False)
     serve_ui(host=host, port=port, search_port=search_port)
 
 

@@ -14,7 +14,7 @@ from rag_pipeline.cli.console import out, rows_table
 from rag_pipeline.cli.dagster_storage import opened_instance, ready_storage
 from rag_pipeline.cli.processes import process_tags
 from rag_pipeline.embedded import database_url
-from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, SourceNotFound
+from rag_pipeline.errors import CheckFailed, ConfigError, RagPipelineError, SourceNotFound, TooManyFailures
 from rag_pipeline.index.database import connected, ensure_database, sibling_url
 from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
@@ -73,6 +73,8 @@ class Summary:
     """What there is to do about spaces that are being built."""
     unreadable: list[str] = field(default_factory=list)
     """Why a repository could not be read, for each."""
+    left_out: list[str] = field(default_factory=list)
+    """Which sources were stopped and which parts of the lake were left aside, and why."""
     seconds: dict[str, float] = field(default_factory=dict)
     model_seconds: float = 0.0
     total_seconds: float = 0.0
@@ -115,6 +117,8 @@ def run_days(
 
     `url` is what `prepare` gave.
 
+    A run that stopped a source, or left a part of the lake aside, is among `left_out`, and the others follow.
+
     Raises:
         RagPipelineError: a run failed; the error is the one that made it fail.
     """
@@ -122,6 +126,7 @@ def run_days(
 
     with loaded_for_good():
         from rag_pipeline.definitions import REFRESH_JOB, build_defs
+        from rag_pipeline.defs.failures import left_out_of
         from rag_pipeline.defs.resources import Pipeline
     summary = Summary()
     started = time.perf_counter()
@@ -142,7 +147,10 @@ def run_days(
             )  # fmt: skip
             _add(summary, pipeline, days)
             if not result.success:
-                raise reason_of(result)
+                reason = reason_of(result)
+                if not pipeline.left_out or str(reason) != left_out_of(pipeline):
+                    raise reason
+                summary.left_out += pipeline.left_out
     summary.total_seconds = time.perf_counter() - started
     return summary
 
@@ -177,11 +185,14 @@ def print_summary(summary: Summary) -> None:
 
 
 def require_all_read(summary: Summary) -> None:
-    """After everything else is done and shown: a repository that could not be read is an error.
+    """After everything else is done and shown: a source that was stopped or could not be read is an error.
 
     Raises:
-        SourceNotFound: names the first, and how many there are.
+        TooManyFailures: names the sources that were stopped, and the parts of the lake that were left aside.
+        SourceNotFound: names the first that could not be read, and how many there are.
     """
+    if summary.left_out:
+        raise TooManyFailures(" · ".join(dict.fromkeys([*summary.left_out, *summary.unreadable])))
     reasons = list(dict.fromkeys(summary.unreadable))
     if reasons:
         more = f" (and {len(reasons) - 1} more, see `rag-pipeline status`)" if len(reasons) > 1 else ""

@@ -62,6 +62,8 @@ class Pipeline:
     """The git repositories that whoever planned the run has just fetched."""
     readings: Readings = field(default_factory=Readings)
     """What this process's run has read of the sources."""
+    left_out: list[str] = field(default_factory=list)
+    """What this process's run has stopped or left aside while the rest went on: it fails in the end."""
     log: LogProgress | None = None
     """Of the stage that is at work."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -197,6 +199,7 @@ def during_runs(pipeline: Callable[[], Pipeline]) -> dg.ResourceDefinition:
     @dg.resource
     def resource(_context: dg.InitResourceContext) -> Iterator[Pipeline]:
         given = pipeline()
+        given.left_out.clear()
         with given.keeping_connections():
             yield given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final, TypeAlias
@@ -14,11 +14,12 @@ from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DE
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
-from rag_pipeline.lake.derive import DeriveReport, derive
-from rag_pipeline.lake.schemas import DOCUMENTS, items_of, metadata_naming
+from rag_pipeline.lake.copying import MADE_BY, OBSERVED, RowWork, follow_changes, row_digests
+from rag_pipeline.lake.derive import DeriveReport, TooMany, derive
+from rag_pipeline.lake.schemas import DOCUMENTS, MADE_FROM, items_of, metadata_naming
 from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, failure_of
+from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, document_id, failure_of
 from rag_pipeline.progress import Advance, Progress
 from rag_pipeline.settings import Documents, Redaction, Threads
 from rag_pipeline.settings import fingerprint as settings_fingerprint
@@ -83,25 +84,48 @@ class _Cleaning:
 def clean_items(
     lake: Lake, days: DayRange, *, inputs: Sequence[str], threads: Threads, redaction: Redaction = DEFAULT_REDACTION,
     limits: Documents = DEFAULT_LIMITS, progress: Progress, processes: int | None = None,
+    too_many: TooMany = lambda failures, items: False,
 ) -> DocumentsReport:  # fmt: skip
     """Bring the `documents` parts of these days up to date with the raw stages named in `inputs`.
 
     Of several states of one item, as a poll and a webhook bring them, the newest counts, and of equally new ones that
     of the last input. Large parts are cleaned by several processes, `processes` at most (None: as many as there are
-    cores to use).
+    cores to use). A source with `too_many` failures keeps its former parts, see `derive`.
     """
     report = DocumentsReport()
+    made_by = fingerprint(threads, redaction)
     cleaning = _Cleaning(threads, redaction, limits.max_bytes)
     with pool_of(processes, limits) as pool:
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
-            read = _newest(lake, part, inputs, advance)
-            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report.redactions)
+            superseded = _superseded(lake, part, inputs)
+            advance(len(superseded))
+
+            def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                made = spread(batches, cleaning, pool=pool, failures=failures, advance=advance)
+                return _counted(made, report.redactions)
+
+            work = RowWork(
+                read=lambda: _newest(lake, part, inputs, superseded),
+                digests=lambda batch: row_digests(batch, without=[OBSERVED]),
+                documents=_document_ids,
+                make=make,
+                schema=DOCUMENTS,
+                made_by=made_by,
+            )
+            return follow_changes(lake, STAGE, part, work, advance=advance, copied=report.count_copied)
 
         return derive(
-            lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS, transform=transform, progress=progress,
-            stage_fingerprint=fingerprint(threads, redaction), report=report,
+            lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS.append(MADE_FROM), transform=transform,
+            progress=progress, stage_fingerprint=made_by, report=report, too_many=too_many,
+            tags_of=lambda _: {MADE_BY: made_by},
         )  # fmt: skip
+
+
+def _document_ids(batch: pa.RecordBatch) -> list[bytes]:
+    """The ids of the documents of these items."""
+    identities = zip(*(batch.column(name).to_pylist() for name in ("tenant", *_KEY)), strict=True)
+    return [document_id(tenant=t, source_type=kind, source_id=name).bytes for t, kind, name in identities]
 
 
 def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Iterator[pa.RecordBatch]:
@@ -111,16 +135,14 @@ def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Ite
         yield batch
 
 
-def _newest(lake: Lake, part: Part, inputs: Sequence[str], advance: Advance) -> Iterator[pa.RecordBatch]:
+def _newest(lake: Lake, part: Part, inputs: Sequence[str], superseded: Set[_Place]) -> Iterator[pa.RecordBatch]:
     """All items of a part, input after input, without those that another one replaces."""
-    superseded = _superseded(lake, part, inputs)
     for number, stage in enumerate(inputs):
         before = 0
         for batch in lake.read(stage, part):
             places = range(before, before + batch.num_rows)
             kept = [row for row, place in enumerate(places) if (number, place) not in superseded]
             before += batch.num_rows
-            advance(batch.num_rows - len(kept))
             if kept:
                 yield batch if len(kept) == batch.num_rows else batch.take(pa.array(kept))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, groupby
@@ -22,10 +21,10 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding.embedder import Embedder
 from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
 from rag_pipeline.embedding.spending import Spending
-from rag_pipeline.errors import PermanentError
-from rag_pipeline.lake.derive import as_partial, combine, parts_in
+from rag_pipeline.errors import PartError
+from rag_pipeline.lake.derive import Damage, as_partial, combine, leave_aside, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, id_bytes, ids_of
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.lake.store import Lake, Part, whole_batches
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.progress import Advance, Progress
 
@@ -50,7 +49,7 @@ class StoredParts(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class EmbeddingsReport:
+class EmbeddingsReport(Damage):
     """What the stage did: distinct texts are counted once per buffer of the stream."""
 
     parts: int = 0
@@ -102,7 +101,6 @@ def embed_chunks(
 
     Raises:
         BudgetExceeded: what is embedded by then is stored; and everything that `Embedder.embed` raises.
-        PermanentError, StorageUnavailable: a part of `chunks` is there and cannot be read.
     """
     report = EmbeddingsReport()
     stage = lake_stage(space)
@@ -120,14 +118,18 @@ def embed_chunks(
         )  # fmt: skip
         _count(report, done)
         written = Advance(progress, f"{STAGE}: writing the lake", total=total, unit="vectors")
-        for part in parts:
-            complete = _write_part(
-                lake, part, stage, space, vectors, fingerprint=stale[part], report=report, advance=written
-            )
+        for part in (part for part in parts if part not in report.left_aside):
+            try:
+                complete = _write_part(
+                    lake, part, stage, space, vectors, fingerprint=stale[part], report=report, advance=written
+                )
+            except PartError as error:
+                leave_aside(lake, part, error, report)
+                continue
             if complete:
                 stored.record(part, stale[part])
     for part in parts_in(lake, [stage], days):
-        if lake.fingerprint("chunks", part) is None:
+        if part not in report.left_aside and lake.fingerprint("chunks", part) is None:
             lake.remove(stage, part)
     return report
 
@@ -136,9 +138,13 @@ def _stale(
     lake: Lake, days: DayRange, stage: str, stored: StoredParts, report: EmbeddingsReport
 ) -> Iterator[tuple[Part, str]]:
     for part in parts_in(lake, ["chunks"], days):
-        held = (lake.tags("chunks", part, owned=False) or {}).get("fingerprint")
-        expected = combine(stage, str(held))
         report.parts += 1
+        try:
+            held = (lake.tags("chunks", part, owned=False) or {}).get("fingerprint")
+        except PartError as error:
+            leave_aside(lake, part, error, report)
+            continue
+        expected = combine(stage, str(held))
         if stored.fingerprint(part) == expected == lake.fingerprint(stage, part):
             report.fresh += 1
             report.fingerprints[part] = expected
@@ -153,7 +159,7 @@ def _texts(
 ) -> Iterator[Text]:  # fmt: skip
     for part in parts:
         report.restored += _restore(lake, part, stage, vectors, advance)
-        for batch in lake.read("chunks", part, columns=["text_hash", "context", "text"]):
+        for batch in _readable(lake, part, ["text_hash", "context", "text"], report):
             report.chunks += batch.num_rows
             above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
             inputs = [f"{context}{text}" for context, text in zip(above, texts, strict=True)]
@@ -175,7 +181,7 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance
     restored = 0
     if lake.fingerprint(stage, part) is None:
         return restored
-    for batch in _as_far_as_whole(lake.read(stage, part)):
+    for batch in whole_batches(lake.read(stage, part)):
         hashes = ids_of(batch.column("text_hash"))
         missing = set(hashes) - vectors.known(hashes)
         rows = [row for row, text_hash in enumerate(hashes) if text_hash in missing]
@@ -186,9 +192,14 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance
     return restored
 
 
-def _as_far_as_whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    with suppress(PermanentError):
-        yield from batches
+def _readable(
+    lake: Lake, part: Part, columns: Sequence[str], report: EmbeddingsReport
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """A part's chunks; one that turns out to be damaged is left aside from there on."""
+    try:
+        yield from lake.read("chunks", part, columns=columns)
+    except PartError as error:
+        leave_aside(lake, part, error, report)
 
 
 def _matrix(column: pa.FixedSizeListArray) -> NDArray[np.float32]:

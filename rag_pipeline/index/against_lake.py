@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from rag_pipeline.errors import PartError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import stored_parts
 from rag_pipeline.index.database import Connection
@@ -24,7 +25,7 @@ from rag_pipeline.index.inspection import SHOWN, Offences
 from rag_pipeline.index.rows import state_of
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.stage import STAGE, part_fingerprint
-from rag_pipeline.lake.derive import parts_in
+from rag_pipeline.lake.derive import Damage, leave_aside, parts_in
 from rag_pipeline.lake.schemas import documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, EmbeddingSpace, age_of
@@ -73,7 +74,7 @@ class _Found:
 
 
 @dataclass(slots=True, kw_only=True)
-class Comparison:
+class Comparison(Damage):
     """What the lake holds of some days, and what the index lacks of it."""
 
     parts: int = 0
@@ -110,8 +111,7 @@ def compare_with_lake(
     What is forgotten is not expected there, whatever the lake holds, nor what of a source type changed last before
     `kept_from`.
 
-    Raises:
-        PermanentError: a file of the lake is damaged.
+    A part that cannot be read is left aside.
     """
     found = Comparison()
     rows = connection.execute(queries("inspection")["quarantined"]).fetchall()
@@ -126,7 +126,7 @@ def compare_with_lake(
             found.waiting.add(part)
     found.parts = len(parts)
     forgotten = Forgotten(marks=marks(connection), kept_from=kept_from or {})
-    for batch in _batches(item for part in parts for item in _in_lake(lake, part, forgotten)):
+    for batch in _batches(item for part in parts for item in _readable(lake, part, forgotten, found)):
         _compare(connection, batch, quarantined, found)
     wrong = (found.missing, found.stale, found.other_chunks)
     for part in set[Part]().union(*(one.parts for one in wrong)):
@@ -135,6 +135,13 @@ def compare_with_lake(
             for one in wrong:
                 one.forgive(part)
     return found
+
+
+def _readable(lake: Lake, part: Part, forgotten: Forgotten, found: Comparison) -> Iterator[_InLake]:
+    try:
+        yield from _in_lake(lake, part, forgotten)
+    except PartError as error:
+        leave_aside(lake, part, error, found)
 
 
 def _in_lake(lake: Lake, part: Part, forgotten: Forgotten) -> Iterator[_InLake]:

@@ -106,10 +106,11 @@ def record_part(
 
 
 def record_failures(
-    connection: Connection, failures: Iterable[Failure], *, stage: str, days: DayRange, now: datetime
+    connection: Connection, failures: Iterable[Failure], *, stage: str, days: DayRange | None, now: datetime
 ) -> list[Failure]:
     """Quarantine what failed in a stage's run over these days, and resolve what failed there before and now did not.
 
+    Without days, somebody else than the stage found it, and nothing is resolved.
     Returns those that no person has accepted, in the order of their names.
     """
     unaccepted = []
@@ -127,11 +128,17 @@ def record_failures(
             ).fetchone()  # fmt: skip
             if not (recorded and recorded[0]):
                 unaccepted.append(failure)
-        cursor.execute(
-            queries("progress")["resolve_failures"],
-            {"stage": stage, "first": days.first, "last": days.last, "now": now},
-        )
+        if days is not None:
+            cursor.execute(
+                queries("progress")["resolve_failures"],
+                {"stage": stage, "first": days.first, "last": days.last, "now": now},
+            )
     return unaccepted
+
+
+def accepted_states(connection: Connection, *, stage: str) -> set[tuple[str, str, str, datetime]]:
+    """What a person has accepted of a stage's failures: tenant, source type, source id, and of which state."""
+    return {tuple(row) for row in connection.execute(queries("progress")["accepted_states"], {"stage": stage})}
 
 
 def failing_days(connection: Connection) -> list[date]:

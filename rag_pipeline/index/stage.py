@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.errors import ConfigError, PartError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.index.bookkeeping import record_part, stored_parts
 from rag_pipeline.index.changes import compact_changes, note_changes
@@ -25,7 +25,7 @@ from rag_pipeline.index.pg_search import ensure_pg_search, sync_pg_search
 from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, vector_table
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
-from rag_pipeline.lake.derive import combine, is_partial, parts_in
+from rag_pipeline.lake.derive import Damage, Source, combine, is_partial, leave_aside, parts_in
 from rag_pipeline.lake.schemas import chunks_of, documents_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
@@ -36,7 +36,7 @@ _BATCH = 500
 
 
 @dataclass(slots=True, kw_only=True)
-class IndexReport:
+class IndexReport(Damage):
     """What reached the index."""
 
     parts: int = 0
@@ -54,6 +54,8 @@ class IndexReport:
     pg_search_rows: int = 0
     """Written and removed in ParadeDB's index."""
     failures: list[Failure] = field(default_factory=list)
+    items: Counter[Source] = field(default_factory=Counter)
+    """How many documents of each source were looked at."""
 
 
 def part_fingerprint(lake: Lake, part: Part) -> str:
@@ -82,7 +84,6 @@ def index_documents(
 
     Raises:
         ConfigError: the server does not carry pg_search.
-        PermanentError, StorageUnavailable: a part that has changed is there and cannot be read.
     """
     if pg_search and not ensure_pg_search(connection):
         raise ConfigError(
@@ -101,14 +102,18 @@ def index_documents(
             stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
     report.parts, report.fresh = len(parts), len(parts) - len(stale)
-    total = sum(int((lake.tags("documents", part, owned=False) or {}).get("rows", "0")) for part in stale)
+    total = sum(int((lake.tags("documents", part) or {}).get("rows", "0")) for part in stale)
     advance = Advance(progress, STAGE, total=total, unit="documents")
     with graph_beside(connection, space, connect=connect if stale else None) as graph_is_built:
         for part, expected in stale.items():
-            _index_part(
-                lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten,
-                advance=advance,
-            )  # fmt: skip
+            try:
+                _index_part(
+                    lake, part, report, connection=connection, space=space, writer=writer, forgotten=forgotten,
+                    advance=advance,
+                )  # fmt: skip
+            except PartError as error:
+                leave_aside(lake, part, error, report)
+                continue
             failed = {(failure.tenant, failure.repository, failure.day) for failure in report.failures}
             if (part.tenant, part.repository, part.day) not in failed:
                 record_part(connection, space, part, stage=STAGE, fingerprint=expected, now=now)
@@ -134,6 +139,7 @@ def _index_part(
     writer: IndexWriter, forgotten: Forgotten, advance: Advance,
 ) -> None:  # fmt: skip
     vectors = SpaceVectors(connection, space, tenant=part.tenant)
+    lake.tags("documents", part, owned=False)
     held = lake.tags("chunks", part, owned=False)
     partial = is_partial((held or {}).get("fingerprint"))
     entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
@@ -150,6 +156,7 @@ def _index_part(
             report.changed.add((part.tenant, part.repository))
         if written.documents:
             report.documents_by_day[part.day.isoformat()] += written.documents
+        report.items[part.tenant, part.repository] += len(batch)
         advance(len(batch))
 
 

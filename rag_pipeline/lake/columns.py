@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from rag_pipeline.lake.schemas import CHUNKS, DOCUMENTS, ITEMS, embeddings_schema
+from rag_pipeline.lake.schemas import CHUNKS, DOCUMENTS, ITEMS, MADE_FROM, embeddings_schema
 
 MEANINGS: Final[dict[str, str]] = {
     "tenant": "Whose knowledge it is.",
@@ -41,6 +41,7 @@ MEANINGS: Final[dict[str, str]] = {
     "end_line": "Last line in the source, inclusive.",
     "tokens": "Length in tokens of the embedding model.",
     "context": "What is put before the text when it is embedded.",
+    "made_from": "Digest of the row of the stage before that it was made from: where that is the same, it is kept.",
     "embedding": "The vector at half precision.",
 }
 
@@ -49,4 +50,5 @@ def stage_schema(stage: str) -> pa.Schema | None:
     """The schema of a stage's files; None for what is no stage of the lake. Vectors stand for those of any length."""
     if stage.startswith("raw_"):
         return ITEMS
-    return {"documents": DOCUMENTS, "chunks": CHUNKS, "embeddings": embeddings_schema(1)}.get(stage)
+    made = {"documents": DOCUMENTS.append(MADE_FROM), "chunks": CHUNKS.append(MADE_FROM)}
+    return (made | {"embeddings": embeddings_schema(1)}).get(stage)

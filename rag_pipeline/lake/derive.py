@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.errors import DamagedPart, PartError
+from rag_pipeline.lake.store import Lake, Part, PartWriter
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.progress import Advance, Progress
 
@@ -22,9 +25,23 @@ _PARTIAL = "partial:"
 Transform: TypeAlias = Callable[[Part, list[Failure], Advance], Iterator[pa.RecordBatch]]
 """Makes a part's batches; appends what it could not process to the list, and tells each row it has read."""
 
+Source: TypeAlias = tuple[str, str]
+"""Tenant and repository."""
+
+TooMany: TypeAlias = Callable[[Sequence[Failure], int], bool]
+"""Whether so many failures, of so many items of one source, stop that source."""
+
 
 @dataclass(slots=True, kw_only=True)
-class DeriveReport:
+class Damage:
+    """What could not be read of the lake while the rest went on."""
+
+    left_aside: dict[Part, str] = field(default_factory=dict)
+    """Parts that stay as they were, because a file of theirs cannot be read or replaced, and why."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeriveReport(Damage):
     """What a stage did with the parts of a run."""
 
     parts: int = 0
@@ -38,6 +55,14 @@ class DeriveReport:
     failures: list[Failure] = field(default_factory=list)
     fingerprints: dict[Part, str] = field(default_factory=dict)
     """What each part with data holds now, changed or not."""
+    items: Counter[Source] = field(default_factory=Counter)
+    """How many items each source has in the run's days, whether they were looked at or not."""
+    copied: int = 0
+    """Rows that were taken over from the part as it was; not among `rows`."""
+
+    def count_copied(self, rows: int) -> None:
+        """Rows that were taken over."""
+        self.copied += rows
 
 
 Report = TypeVar("Report", bound=DeriveReport)
@@ -62,7 +87,7 @@ def _expected(
     """`expected_fingerprint`, and how many rows the inputs hold.
 
     Raises:
-        PermanentError, StorageUnavailable: unless it is `planned`: an input is there and cannot be read.
+        PartError: unless it is `planned`: an input is there and cannot be read.
     """
     tags = {stage: found for stage in sorted(inputs) if (found := lake.tags(stage, part, owned=planned))}
     known = {stage: value for stage, found in tags.items() if (value := found.get("fingerprint"))}
@@ -125,49 +150,125 @@ def derive(
     transform: Transform,
     progress: Progress,
     report: Report,
+    too_many: TooMany = lambda failures, items: False,
+    tags_of: Callable[[Part], Mapping[str, str]] = lambda part: {},
 ) -> Report:
     """Bring a stage's parts of these days up to date with its inputs; parts without inputs any more are removed.
 
+    A part of which a file cannot be read or replaced is left aside: it stays as it was, and the others go on. Of a
+    source with `too_many` failures, the parts that hold them stay as they were. `tags_of` gives what else is noted
+    with a part.
+
     Tells how many parts were looked at, then how many rows of those that are not up to date were read. Returns
     `report`, to which what was done is added.
-
-    Raises:
-        PermanentError, StorageUnavailable: an input is there and cannot be read. Nothing was removed because of it.
     """
     parts = parts_in(lake, [*inputs, stage], days)
     stale: dict[Part, str] = {}
     total = 0
     for done, part in enumerate(parts, start=1):
-        expected, rows = _expected(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint)
-        if expected is None:
-            report.removed += lake.remove(stage, part)
+        progress(stage, done=done, total=len(parts), unit="parts")
+        try:
+            expected, rows = _expected(lake, part, inputs=inputs, stage_fingerprint=stage_fingerprint)
+            if expected is None:
+                report.removed += lake.remove(stage, part)
+                continue
+        except PartError as error:
+            leave_aside(lake, part, error, report)
+            continue
+        report.parts += 1
+        report.items[part.tenant, part.repository] += rows
         # A part with failures is made again by every run: that is how a quarantined item is retried.
-        elif lake.fingerprint(stage, part) == expected:
+        if lake.fingerprint(stage, part) == expected:
             report.fresh += 1
             report.fingerprints[part] = expected
         else:
             stale[part] = expected
             total += rows
-        report.parts += expected is not None
-        progress(stage, done=done, total=len(parts), unit="parts")
     advance = Advance(progress, stage, total=total, unit="items")
-    for part, expected in stale.items():
-        _make(lake, part, report, stage=stage, schema=schema, expected=expected, transform=transform, advance=advance)
+    making = _Making(
+        lake, report, stage=stage, schema=schema, transform=transform, advance=advance, tags_of=tags_of
+    )  # fmt: skip
+    for source, group in groupby(stale, key=lambda part: (part.tenant, part.repository)):
+        with ExitStack() as held:
+            writers = {part: writer for part in group if (writer := making.make(part, stale[part], held))}
+            failures = [failure for part in writers for failure in making.failures[part]]
+            is_stopped = bool(failures) and too_many(failures, report.items[source])
+            for writer in writers.values():
+                writer.discarded = is_stopped
+        for part, writer in writers.items():
+            making.count(part, writer)
     return report
 
 
-def _make(
-    lake: Lake, part: Part, report: DeriveReport, *, stage: str, schema: pa.Schema, expected: str,
-    transform: Transform, advance: Advance,
-) -> None:  # fmt: skip
-    failures: list[Failure] = []
-    with lake.writer(stage, part, schema=schema) as writer:
-        for batch in transform(part, failures, advance):
-            writer.add(batch)
-        lacking = [failure.source_id for failure in failures]
-        writer.fingerprint = as_partial(expected, lacking=lacking) if failures else expected
-    report.failures += failures
-    report.fingerprints[part] = writer.fingerprint
-    report.rows += writer.rows
-    report.bytes += writer.bytes
-    report.rows_by_day[part.day.isoformat()] += writer.rows
+def leave_aside(lake: Lake, part: Part, error: PartError, report: Damage) -> None:
+    """Note that a part stays as it was; what is damaged is given up, so that its owner makes it again."""
+    assert isinstance(error.part, Part)
+    if isinstance(error, DamagedPart):
+        lake.give_up(error.stage, error.part)
+    report.left_aside[part] = str(error)
+
+
+class _Making:
+    """The parts of one stage while they are made."""
+
+    def __init__(
+        self, lake: Lake, report: DeriveReport, *, stage: str, schema: pa.Schema, transform: Transform,
+        advance: Advance, tags_of: Callable[[Part], Mapping[str, str]],
+    ) -> None:  # fmt: skip
+        self._lake = lake
+        self._report = report
+        self._stage = stage
+        self._schema = schema
+        self._transform = transform
+        self._advance = advance
+        self._tags_of = tags_of
+        self.failures: dict[Part, list[Failure]] = {}
+        self._copied: dict[Part, int] = {}
+
+    def make(self, part: Part, expected: str, held: ExitStack) -> PartWriter | None:
+        """Make a part; one with failures takes the place of the old one when `held` ends.
+
+        None: it was left aside.
+        """
+        try:
+            try:
+                return self._make(part, expected, held)
+            except DamagedPart as error:
+                # Its own former state, from which unchanged rows are taken: without it, all are made.
+                if error.stage != self._stage or not self._lake.give_up(self._stage, part):
+                    raise
+                return self._make(part, expected, held)
+        except PartError as error:
+            leave_aside(self._lake, part, error, self._report)
+            return None
+
+    def _make(self, part: Part, expected: str, held: ExitStack) -> PartWriter:
+        failures: list[Failure] = []
+        before = self._report.copied
+        with ExitStack() as own:
+            writer = own.enter_context(self._lake.writer(self._stage, part, schema=self._schema))
+            for batch in self._transform(part, failures, self._advance):
+                writer.add(batch)
+            lacking = [failure.source_id for failure in failures]
+            writer.fingerprint = as_partial(expected, lacking=lacking) if failures else expected
+            writer.tags = dict(self._tags_of(part))
+            if failures:
+                # Whether it may take the old one's place is known when all of its source are made.
+                writer.close()
+                held.push(own.pop_all())
+        self.failures[part] = failures
+        self._copied[part] = self._report.copied - before
+        return writer
+
+    def count(self, part: Part, writer: PartWriter) -> None:
+        """Note what became of a part that was made."""
+        report = self._report
+        report.failures += self.failures[part]
+        if writer.discarded and self.failures[part]:
+            if fingerprint := self._lake.fingerprint(self._stage, part):
+                report.fingerprints[part] = fingerprint
+            return
+        report.fingerprints[part] = writer.fingerprint
+        report.rows += writer.rows - self._copied[part]
+        report.bytes += writer.bytes
+        report.rows_by_day[part.day.isoformat()] += writer.rows

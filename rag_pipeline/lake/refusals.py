@@ -26,6 +26,9 @@ _ADVICE: Final = {
     errno.ENOTDIR: "a file stands where a folder belongs: move it away",
 }
 
+ONE_FILE: Final = (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR)
+"""What may be wrong with a single file, while all others can be written."""
+
 
 def spoken(error: BaseException, *, where: str | Path = "") -> StorageUnavailable | None:
     """Our error for what the system refused about a file; None: it is not about one.

@@ -71,6 +71,8 @@ CHUNKS = pa.schema(
         ("context", pa.string()),
     ]
 )
+MADE_FROM = pa.field("made_from", _ID)
+"""In files of documents and chunks: a digest of what each row was made from."""
 
 
 def embeddings_schema(dimensions: int) -> pa.Schema:

@@ -20,8 +20,8 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rag_pipeline.errors import PermanentError, RagPipelineError
-from rag_pipeline.lake.refusals import spoken
+from rag_pipeline.errors import DamagedPart, PartError, RefusedPart
+from rag_pipeline.lake.refusals import ONE_FILE, spoken
 
 _PREFIX = "rag."
 _ROW_GROUP_BYTES = 4 << 20
@@ -61,6 +61,8 @@ class PartWriter:
         self.tags: dict[str, str] = {}
         self.rows = 0
         self.bytes = 0
+        self.discarded = False
+        """Whether the part stays as it was, whatever was added."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Append a batch; what is appended is written in row groups of a few megabytes."""
@@ -83,10 +85,11 @@ class PartWriter:
         self._pending, self._pending_bytes = [], 0
 
     def close(self) -> None:
-        """Write what is left and the footer with the tags, and close the file; there is a row at least."""
+        """Write what is left and the footer with the tags, and close the file; without a row there is none."""
         if self._pending:
             self._write()
-        assert self._writer is not None
+        if self._writer is None:
+            return
         noted = {"fingerprint": self.fingerprint, **self.tags}
         self._writer.add_key_value_metadata({f"{_PREFIX}{key}": value for key, value in noted.items()})
         self._writer.close()
@@ -141,7 +144,7 @@ class Lake:
         """The columns of a part, from its footer; None when there is no such file.
 
         Raises:
-            PermanentError: the file is damaged.
+            DamagedPart, RefusedPart: the file is there and cannot be read.
         """
         try:
             with self._open(self.path(stage, part)) as file:
@@ -158,8 +161,8 @@ class Lake:
         so: what stands there unreadable is not taken for nothing.
 
         Raises:
-            PermanentError: of one that is not `owned`: the file is damaged, or is not one of ours.
-            StorageUnavailable: of one that is not `owned`: the file may not be read.
+            DamagedPart: of one that is not `owned`: the file is damaged, or is not one of ours.
+            RefusedPart: of one that is not `owned`: the file may not be read.
         """
         path = self.path(stage, part)
         try:
@@ -184,7 +187,7 @@ class Lake:
         """The part's record batches in order, a row group in memory at a time; nothing when there is no such file.
 
         Raises:
-            PermanentError: the file is damaged.
+            DamagedPart, RefusedPart: the file is there and cannot be read.
         """
         path = self.path(stage, part)
         try:
@@ -206,6 +209,8 @@ class Lake:
         writer = PartWriter(lambda: _new_file(target), schema)
         try:
             yield writer
+            if writer.discarded:
+                return
             if not writer.rows:
                 self.remove(stage, part)
                 return
@@ -219,6 +224,8 @@ class Lake:
             refused = spoken(error, where=error.filename2 or error.filename or path)
             if refused is None:
                 raise
+            if error.errno in ONE_FILE and error.filename2 == path:
+                raise RefusedPart(str(refused), stage=stage, part=part) from error
             raise refused from error
         finally:
             writer.abandon()
@@ -245,12 +252,40 @@ class Lake:
         return dict(sorted(found.items()))
 
     def remove(self, stage: str, part: Part) -> bool:
-        """Remove a part; False when there was none."""
+        """Remove a part; False when there was none.
+
+        Raises:
+            RefusedPart: the system does not let us.
+        """
+        path = self.path(stage, part)
         try:
-            self._fs.rm_file(self.path(stage, part))
+            self._fs.rm_file(path)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            refused = spoken(error, where=path)
+            if refused is None:
+                raise
+            raise RefusedPart(str(refused), stage=stage, part=part) from error
         return True
+
+    def give_up(self, stage: str, part: Part) -> bool:
+        """Make it plain that a part cannot be read, so that its owner makes it again; False when it can be read.
+
+        A footer may be whole where the pages are not, and only who reads the pages finds out. What could not be read
+        once is read once more before anything is changed: a network may have been at fault.
+        """
+        try:
+            for _ in self.read(stage, part):
+                pass
+            whole = self.fingerprint(stage, part) is not None
+        except DamagedPart:
+            whole = False
+        except RefusedPart:
+            return True
+        if not whole and self.exists(stage, part):
+            self._fs.pipe_file(self.path(stage, part), b"")
+        return not whole
 
     def substages(self, stage: str) -> list[str]:
         """Stages below this one, as there is one of vectors for each embedding space."""
@@ -299,16 +334,26 @@ class Lake:
         return Path(path).open("rb") if self._local else self._fs.open(path, "rb")
 
 
-def _unreadable(path: str, stage: str, part: Part, error: Exception) -> RagPipelineError:
+def whole_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches up to the first that cannot be read: for who can do without the others."""
+    with contextlib.suppress(PartError):
+        yield from batches
+
+
+def _unreadable(path: str, stage: str, part: Part, error: Exception) -> PartError:
     """What the system refuses is told from what Arrow cannot make sense of."""
-    return spoken(error, where=path) or _damaged(path, stage, part, error)
+    refused = spoken(error, where=path)
+    return RefusedPart(str(refused), stage=stage, part=part) if refused else _damaged(path, stage, part, error)
 
 
-def _damaged(path: str, stage: str, part: Part, error: object) -> PermanentError:
-    # The footer may be whole, so that the stage would leave it alone: it has to go. Arrow's words may be several lines.
+def _damaged(path: str, stage: str, part: Part, error: object) -> DamagedPart:
+    # Arrow's words may be several lines.
     said = " ".join(str(error).split())
-    return PermanentError(
-        f"{path} is damaged ({said}): delete that file, then materialize {stage} for {part.day} again"
+    return DamagedPart(
+        f"{path} is damaged ({said}): if the next refresh does not make it again, "
+        f"delete that file, then materialize {stage} for {part.day} again",
+        stage=stage,
+        part=part,
     )
 
 

@@ -79,8 +79,6 @@ def inspect_index(
     Without `whole`, only at the latter: at what does not grow with the index. Which chunks and vectors are sampled
     changes with the day of `now`. Takes seconds for a million chunks, and writes nothing.
 
-    Raises:
-        PermanentError: a file of the lake is damaged.
     """
     started = time.perf_counter()
     quality = settings.quality

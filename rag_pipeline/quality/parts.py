@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from rag_pipeline.errors import PermanentError
-from rag_pipeline.lake.derive import combine, parts_in
+from rag_pipeline.errors import PartError
+from rag_pipeline.lake.derive import Damage, combine, leave_aside, parts_in
+from rag_pipeline.lake.schemas import MADE_FROM
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
@@ -43,7 +44,9 @@ def at_most(
 
 READABLE = none_of(
     "damaged", name="readable", check="schema", expects="every file can be read to its end",
-    remedy="materialize these days again: a damaged part is made anew",
+    remedy="refresh again: a damaged part is made anew",
+    # Its part is left aside, and the run fails in the end: it holds up no other.
+    severity="warn",
 )  # fmt: skip
 COLUMNS = none_of(
     "wrong_columns", name="columns", check="schema", expects="every file has the stage's columns, of their types",
@@ -113,6 +116,8 @@ class Checked:
     """Not looked at: they passed as they are."""
     passed: Mapping[Part, str]
     """Those that passed now, with the fingerprint to remember."""
+    left_aside: Mapping[Part, str]
+    """Those that could not be read, or not with their inputs, and why."""
 
 
 def check_parts(
@@ -125,15 +130,19 @@ def check_parts(
     todo = {part: fingerprint for part, fingerprint in present.items() if known.get(part) != fingerprint}
     if not todo:
         nothing = Outcome(findings=(), rows=0, seconds=time.perf_counter() - started)
-        return Checked(outcome=nothing, parts=0, unchanged=len(present), passed={})
+        return Checked(outcome=nothing, parts=0, unchanged=len(present), passed={}, left_aside={})
     measured = []
+    damage = Damage()
     for done, part in enumerate(todo, start=1):
-        measured.append(_measure(lake, part, suite))
+        measured.append(_measure(lake, part, suite, damage))
         progress(f"checks of {suite.stage}", done=done, total=len(todo), unit="parts")
     outcome = _judge(list(todo), measured, suite, started=started)
     offending = _offending(outcome, parts=len(todo))
     passed = {part: fingerprint for number, (part, fingerprint) in enumerate(todo.items()) if number not in offending}
-    return Checked(outcome=outcome, parts=len(todo), unchanged=len(present) - len(todo), passed=passed)
+    return Checked(
+        outcome=outcome, parts=len(todo), unchanged=len(present) - len(todo), passed=passed,
+        left_aside=damage.left_aside,
+    )  # fmt: skip
 
 
 def about(part: Part) -> dict[str, object]:
@@ -152,6 +161,8 @@ def wrong_columns(
     wrong: list[Row] = []
     if has is not None:
         there, wanted = dict(zip(has.names, has.types, strict=True)), dict(zip(schema.names, schema.types, strict=True))
+        if there.get(MADE_FROM.name) == MADE_FROM.type:
+            del there[MADE_FROM.name]
         missing = [name for name in wanted if name not in there and name not in set(optional)]
         wrong += [{"column": name, "expected": str(wanted[name]), "found": "no such column"} for name in missing]
         wrong += [
@@ -169,10 +180,11 @@ def share_beyond(count: int, of: int, *, most: int) -> float:
     return count / max(of, 1) if count > most else 0.0
 
 
-def _measure(lake: Lake, part: Part, suite: PartSuite) -> Measured:
+def _measure(lake: Lake, part: Part, suite: PartSuite, damage: Damage) -> Measured:
     try:
         found = suite.measure(lake, part)
-    except PermanentError as error:
+    except PartError as error:
+        leave_aside(lake, part, error, damage)
         found = Measured(figures={"damaged": 1})
         found.add(READABLE.name, [about(part) | {"error": str(error)}])
         return found

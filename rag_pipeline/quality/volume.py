@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import Final, TypeAlias
 
 from rag_pipeline.lake.derive import combine
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.lake.store import Lake, Part, whole_batches
 from rag_pipeline.model import DayRange
 from rag_pipeline.quality.expectations import Outcome, Rule, validate
 from rag_pipeline.quality.parts import Checked, about, at_most
@@ -69,7 +69,7 @@ def check_volume(
     day = min(days.last, today - timedelta(days=1))
     nothing = Outcome(findings=(), rows=0, seconds=0.0)
     if day not in days:
-        return Checked(outcome=nothing, parts=0, unchanged=0, passed={})
+        return Checked(outcome=nothing, parts=0, unchanged=0, passed={}, left_aside={})
     todo: dict[Part, str] = {}
     unchanged = 0
     for tenant, repository in lake.repositories(stage):
@@ -80,7 +80,7 @@ def check_volume(
         else:
             todo[part] = fingerprint
     if not todo:
-        return Checked(outcome=nothing, parts=0, unchanged=unchanged, passed={})
+        return Checked(outcome=nothing, parts=0, unchanged=unchanged, passed={}, left_aside={})
     import pandas as pd
 
     rows = [_figures(lake, stage, part, settings=settings, living=living) for part in todo]
@@ -90,6 +90,7 @@ def check_volume(
         outcome=Outcome(findings=outcome.findings, rows=outcome.rows, seconds=time.perf_counter() - started),
         parts=len(todo), unchanged=unchanged,
         passed={part: mark for number, (part, mark) in enumerate(todo.items()) if number not in offending},
+        left_aside={},
     )  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def _rows(lake: Lake, stage: str, part: Part, day: date) -> int:
 def _deleted(lake: Lake, stage: str, part: Part) -> int:
     """Tombstones less living items: what was only moved is there under its new name."""
     gone = 0
-    for batch in lake.read(stage, part, columns=["deleted"]):
+    for batch in whole_batches(lake.read(stage, part, columns=["deleted"])):
         tombstones = sum(batch.column("deleted").to_pylist())
         gone += tombstones - (batch.num_rows - tombstones)
     return max(gone, 0)

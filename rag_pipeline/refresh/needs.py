@@ -18,7 +18,7 @@ from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import building_spaces, embedded_texts
 from rag_pipeline.lake.derive import combine
 from rag_pipeline.lake.schemas import ids_of
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.lake.store import Lake, Part, whole_batches
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh.rehearsal import Rehearsal
 from rag_pipeline.refresh.spaces import Models, known_space, serving_space
@@ -86,7 +86,7 @@ class Need:
     def _restored(self, lake: Lake, part: Part) -> None:
         """What the lake holds is given back to a database that lost it, without a model."""
         if self._stage is not None:
-            for batch in lake.read(self._stage, part, columns=["text_hash"]):
+            for batch in whole_batches(lake.read(self._stage, part, columns=["text_hash"])):
                 self.seen.update(ids_of(batch.column("text_hash")))
 
     def _count(self, connection: Connection, part: Part, texts: Mapping[UUID, str]) -> None:

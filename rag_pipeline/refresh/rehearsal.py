@@ -17,7 +17,7 @@ from rag_pipeline.documents.stage import clean_items
 from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.lake.derive import expected_fingerprint, parts_in
 from rag_pipeline.lake.schemas import ITEMS, ids_of
-from rag_pipeline.lake.store import Lake, Part
+from rag_pipeline.lake.store import Lake, Part, whole_batches
 from rag_pipeline.model import DayRange
 from rag_pipeline.progress import Progress
 from rag_pipeline.refresh.parts import RAW_STAGES, chunking_rules, documents_fingerprint
@@ -128,7 +128,7 @@ def _copy_the_rest(settings: Settings, lake: Lake, scratch: Lake, days: DayRange
         for part in parts_in(lake, [stage], days):
             if (part.tenant, part.repository) not in read and scratch.tags(stage, part) is None:
                 with scratch.writer(stage, part, schema=ITEMS) as writer:
-                    for batch in lake.read(stage, part):
+                    for batch in whole_batches(lake.read(stage, part)):
                         writer.add(batch)
                     tags = lake.tags(stage, part) or {}
                     writer.fingerprint = tags.get("fingerprint", "")

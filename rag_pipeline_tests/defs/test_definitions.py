@@ -10,10 +10,10 @@ import pytest
 
 from rag_pipeline.definitions import build_defs
 from rag_pipeline.defs import failures
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import quarantine, stage_errors, too_many_failures
 from rag_pipeline.defs.metadata import cell, plot_by_name, size, table
 from rag_pipeline.defs.partitions import daily_partitions
-from rag_pipeline.errors import ConfigError, TooManyFailures, TransientError
+from rag_pipeline.errors import ConfigError, TransientError
 from rag_pipeline.index.quarantine import accept
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.settings import Settings
@@ -124,7 +124,7 @@ def failed(n: int) -> list[Failure]:
     ]  # fmt: skip
 
 
-def test_failures_over_the_threshold_fail_the_run_and_are_on_record(tmp_path, database, repository):
+def test_too_many_failures_of_one_source_stop_it_and_are_on_record(tmp_path, database, repository):
     installation = Installation(tmp_path, database, [{"source": str(repository.path), "name": "project"}])
     installation.more = {"quality": {"max_failures": 2, "max_failure_share": 0.5}}
     days = DayRange(first=date(2024, 1, 5), last=date(2024, 1, 5))
@@ -132,15 +132,22 @@ def test_failures_over_the_threshold_fail_the_run_and_are_on_record(tmp_path, da
     with pipeline.connection() as connection:
 
         def settled(number: int, *, items: int) -> dict[str, dg.MetadataValue]:
-            return quarantine(pipeline, connection, failed(number), stage="documents", days=days, items=items)
+            of = {("default", "project"): items, ("default", "other"): 1000}
+            return quarantine(pipeline, connection, failed(number), stage="documents", days=days, items=of)
 
         assert settled(2, items=2)["quarantined"].value == 2
         assert settled(3, items=100)
-        with pytest.raises(TooManyFailures, match=r"3 of 4 items failed"):
-            settled(3, items=4)
+        assert pipeline.left_out == []
+        settled(3, items=4)
+        (line,) = pipeline.left_out
+        assert "documents: project (tenant default) was stopped" in line and "3 of 4 items failed" in line
+        too_many = too_many_failures(pipeline, connection, stage="documents")
+        assert [too_many(failed(n), 4) for n in (2, 3)] == [False, True]
         accept(connection, "project:2.md", note="left out", now=pipeline.clock())
+        assert not too_many(failed(3), 4)
+        pipeline.left_out.clear()
         shown = settled(3, items=4)
-    assert (shown["accepted_failures"].value, shown["quarantined"].value) == (1, 2)
+    assert (shown["accepted_failures"].value, shown["quarantined"].value, pipeline.left_out) == (1, 2, [])
 
 
 def test_the_longest_wait_is_bounded():

@@ -140,7 +140,7 @@ def test_a_truncated_part_counts_as_absent_and_cannot_be_read(local, keep):
     path.write_bytes(content[: int(len(content) * keep)])
     assert local.tags("chunks", PART) is None
     with pytest.raises(
-        PermanentError, match=r"2024-05-01\.parquet is damaged .*: delete .* materialize chunks for 2024"
+        PermanentError, match=r"2024-05-01\.parquet is damaged .*: if .* delete .* materialize chunks for 2024"
     ):
         numbers(local)
 

@@ -78,6 +78,10 @@ WHERE f.resolved_at IS NULL
                   WHERE d.tenant_id = f.tenant_id AND d.source_type = f.source_type AND d.source_id = f.source_id
                     AND d.as_of > f.source_updated_at));
 
+-- name: accepted_states
+SELECT tenant_id, source_type, source_id, source_updated_at FROM rag.ingestion_failures
+WHERE stage = %(stage)s AND accepted IS NOT NULL;
+
 -- name: failing_days
 -- A withheld removal waits for a person, not for another run.
 SELECT DISTINCT day FROM rag.ingestion_failures WHERE resolved_at IS NULL AND stage <> 'reconciliation' ORDER BY day;

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -53,7 +53,7 @@ def knowledge_index_asset(
             )  # fmt: skip
             failed = quarantine(
                 pipeline, connection, report.failures, stage="knowledge_index", days=days,
-                items=report.written.documents,
+                items=report.items, left_aside=report.left_aside,
             )  # fmt: skip
             now = pipeline.clock()
             read = pipeline.reports.get("raw")
@@ -74,6 +74,7 @@ def knowledge_index_asset(
             context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day},
             fingerprints={"knowledge_index": report.fingerprints},
         )  # fmt: skip
+        fail_in_the_end(context, pipeline)
 
     return knowledge_index
 

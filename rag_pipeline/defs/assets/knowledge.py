@@ -10,7 +10,7 @@ import dagster as dg
 from rag_pipeline.chunking.chunk import CHUNKING_VERSION
 from rag_pipeline.chunking.stage import chunk_documents
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors, too_many_failures
 from rag_pipeline.defs.metadata import Metadata, Result, cost, plot_by_name, plot_lengths, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -19,7 +19,7 @@ from rag_pipeline.documents.stage import DocumentsReport, clean_items
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.lake.derive import DeriveReport, parts_in
-from rag_pipeline.lake.store import Lake
+from rag_pipeline.lake.store import Lake, whole_batches
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
 from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
@@ -52,8 +52,12 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 lake, days, inputs=RAW_STAGES, threads=pipeline.settings.threads,
                 redaction=pipeline.settings.redaction, limits=pipeline.settings.documents,
                 progress=pipeline.progress(context),
+                too_many=too_many_failures(pipeline, connection, stage="documents"),
             )  # fmt: skip
-            failed = quarantine(pipeline, connection, report.failures, stage="documents", days=days, items=report.rows)
+            failed = quarantine(
+                pipeline, connection, report.failures, stage="documents", days=days, items=report.items,
+                left_aside=report.left_aside,
+            )  # fmt: skip
         pipeline.reports["documents"] = report
         metadata = _derived(report) | _redacted(report) | failed
         if report.rows:
@@ -63,6 +67,7 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             context, days, {"documents": metadata}, {"documents": report.rows_by_day},
             fingerprints={"documents": report.fingerprints},
         )  # fmt: skip
+        fail_in_the_end(context, pipeline)
 
     return documents
 
@@ -90,8 +95,12 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             report = chunk_documents(
                 lake, days, rules=chunking_rules(settings), limits=settings.documents,
                 progress=pipeline.progress(context),
+                too_many=too_many_failures(pipeline, connection, stage="chunks"),
             )  # fmt: skip
-            failed = quarantine(pipeline, connection, report.failures, stage="chunks", days=days, items=report.rows)
+            failed = quarantine(
+                pipeline, connection, report.failures, stage="chunks", days=days, items=report.items,
+                left_aside=report.left_aside,
+            )  # fmt: skip
         pipeline.reports["chunks"] = report
         metadata = _derived(report) | failed
         if report.rows:
@@ -106,6 +115,7 @@ def chunks_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             context, days, {"chunks": metadata}, {"chunks": report.rows_by_day},
             fingerprints={"chunks": report.fingerprints},
         )  # fmt: skip
+        fail_in_the_end(context, pipeline)
 
     return chunks
 
@@ -136,6 +146,9 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
                 lake, days, feed.space, models=models, connection=connection, account=account, now=now,
                 progress=progress,
             )  # fmt: skip
+            quarantine(
+                pipeline, connection, (), stage="embeddings", days=days, items={}, left_aside=report.left_aside
+            )  # fmt: skip
             fed = feed_candidates(
                 lake, days, feed, models=models, connection=connection, account=account, now=now, progress=progress
             )  # fmt: skip
@@ -150,6 +163,7 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
             context, days, {"embeddings": metadata}, {"embeddings": report.rows_by_day},
             fingerprints={"embeddings": report.fingerprints},
         )  # fmt: skip
+        fail_in_the_end(context, pipeline)
 
     return embeddings
 
@@ -157,6 +171,7 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
 def _derived(report: DeriveReport) -> Metadata:
     return {
         "rows": dg.MetadataValue.int(report.rows),
+        "rows_copied": dg.MetadataValue.int(report.copied),
         "parts": dg.MetadataValue.int(report.parts),
         "unchanged_parts": dg.MetadataValue.int(report.fresh),
         "size": dg.MetadataValue.text(size(report.bytes)),
@@ -205,7 +220,7 @@ def _tokens(lake: Lake, days: DayRange) -> list[int]:
     return [
         tokens
         for part in parts_in(lake, ["chunks"], days)
-        for batch in lake.read("chunks", part, columns=["tokens"])
+        for batch in whole_batches(lake.read("chunks", part, columns=["tokens"]))
         for tokens in batch.column("tokens").to_pylist()
     ]
 
@@ -214,16 +229,17 @@ def _languages(lake: Lake, days: DayRange) -> Counter[str]:
     """Living documents by language, or by source type where they have none."""
     found: Counter[str] = Counter()
     for part in parts_in(lake, ["documents"], days):
-        for batch in lake.read("documents", part, columns=["language", "source_type", "deleted"]):
-            columns = (batch.column(name).to_pylist() for name in ("language", "source_type", "deleted"))
-            found.update(language or kind for language, kind, deleted in zip(*columns, strict=True) if not deleted)
+        columns = ("language", "source_type", "deleted")
+        for batch in whole_batches(lake.read("documents", part, columns=columns)):
+            values = (batch.column(name).to_pylist() for name in columns)
+            found.update(language or kind for language, kind, deleted in zip(*values, strict=True) if not deleted)
     return found
 
 
 def _preview(lake: Lake, stage: str, days: DayRange, columns: tuple[str, ...]) -> Metadata:
     rows: list[tuple[object, ...]] = []
     for part in reversed(parts_in(lake, [stage], days)):
-        for batch in lake.read(stage, part, columns=list(columns)):
+        for batch in whole_batches(lake.read(stage, part, columns=list(columns))):
             rows += [tuple(_shown(row[name]) for name in columns) for row in islice(batch.to_pylist(), 10)]
             break
         if len(rows) >= 10:

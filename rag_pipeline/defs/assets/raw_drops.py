@@ -6,11 +6,13 @@ from datetime import datetime
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.errors import PartError
 from rag_pipeline.lake.derive import fingerprints_of
+from rag_pipeline.lake.store import Part
 from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
 
 DROPS_UNTIL = "rag/drops_until"
@@ -38,10 +40,17 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         days = days_of(context)
         with stage_errors(context), pipeline.stage("raw_drops") as connection:
             now, until = pipeline.clock(), context.run.tags.get(DROPS_UNTIL)
-            report = read_drops(
-                pipeline.settings, pipeline.lake(), days, access=pipeline.access, progress=pipeline.progress(context),
-                until=datetime.fromisoformat(until) if until else None,
-            )  # fmt: skip
+            left_aside: dict[Part, str] = {}
+            try:
+                report = read_drops(
+                    pipeline.settings, pipeline.lake(), days, access=pipeline.access,
+                    progress=pipeline.progress(context), until=datetime.fromisoformat(until) if until else None,
+                )  # fmt: skip
+            except PartError as error:
+                # The drops wait, and nothing else does.
+                assert isinstance(error.part, Part)
+                report, left_aside = DropsReport(left=1), {error.part: str(error)}
+            quarantine(pipeline, connection, (), stage="raw_drops", days=days, items={}, left_aside=left_aside)
             pipeline.note_drops(connection, days, at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
@@ -50,6 +59,7 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         held = {STAGE: fingerprints_of(pipeline.lake(), STAGE, days)}
         by_day = {STAGE: report.rows_by_day[STAGE]}
         yield from results(context, days, {STAGE: _metadata(report)}, by_day, fingerprints=held)
+        fail_in_the_end(context, pipeline)
 
     return raw_webhook_drops
 

@@ -7,7 +7,7 @@ import dagster as dg
 
 from rag_pipeline.defs import plots
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -66,14 +66,13 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 asked=lambda key: key not in pipeline.git_read,
             )  # fmt: skip
             pipeline.note_git(connection, days, report)
-            failed = quarantine(
-                pipeline, connection, report.failures, stage="raw", days=days, items=len(report.repositories)
-            )
+            failed = quarantine(pipeline, connection, report.failures, stage="raw", days=days, items={})
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
         held = {stage: report.fingerprints[kind] for kind, stage in STAGES.items()}
         yield from results(context, days, metadata, by_day, fingerprints=held)
+        fail_in_the_end(context, pipeline)
 
     return raw_git
 

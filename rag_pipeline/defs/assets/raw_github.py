@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -64,8 +64,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
                 connection, "github", days, at=now, failures=report.failures,
                 asked=lambda _: not pipeline.github_was_asked,
             )  # fmt: skip
-            total = max(sum(report.rows.values()), len(report.repositories))
-            failed = quarantine(pipeline, connection, report.failures, stage="raw_github", days=days, items=total)
+            threads = {(f.repository.tenant, f.repository.name): f.threads for f in report.repositories}
+            failed = quarantine(pipeline, connection, report.failures, stage="raw_github", days=days, items=threads)
         for failure in report.failures:
             context.log.warning(f"{failure.repository}: {failure.reason}")
         pipeline.reports["raw_github"] = report
@@ -73,6 +73,7 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}
         held = {stage: report.fingerprints[kind] for kind, stage in STAGES.items()}
         yield from results(context, days, metadata, by_day, fingerprints=held)
+        fail_in_the_end(context, pipeline)
 
     return raw_github
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -40,14 +40,15 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
                 progress=pipeline.progress(context),
             )  # fmt: skip
             pipeline.note_readings(connection, kind.name, days, at=now, failures=report.failures)
-            total = max(report.rows.total() + len(report.failures), len(report.blocks))
-            failed = quarantine(pipeline, connection, report.failures, stage=stage, days=days, items=total)
+            listed = {(found.block.tenant, found.block.name): found.items for found in report.blocks}
+            failed = quarantine(pipeline, connection, report.failures, stage=stage, days=days, items=listed)
         for failure in report.failures:
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports[stage] = report
         metadata = _metadata(report, kind.name) | failed
         held = {stage: report.fingerprints[kind.name]}
         yield from results(context, days, {stage: metadata}, {stage: report.rows_by_day[kind.name]}, fingerprints=held)
+        fail_in_the_end(context, pipeline)
 
     return raw
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from rag_pipeline.defs.failures import quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, table
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.errors import ConfigError, RagPipelineError
@@ -73,10 +73,11 @@ def reconciliation_asset() -> dg.AssetsDefinition:
                     rows.append(_NOTHING | {"repository": repository.name, "outcome": str(error)})
                     failures.append(_failure(pipeline, repository, repository.name, str(error)))
             days = DayRange(first=pipeline.settings.first_day, last=pipeline.clock().date())
-            failed = quarantine(pipeline, connection, failures, stage="reconciliation", days=days, items=len(chosen))
+            failed = quarantine(pipeline, connection, failures, stage="reconciliation", days=days, items={})
         for failure in failures:
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports["reconciliation"] = rows
+        fail_in_the_end(context, pipeline)
         return dg.MaterializeResult(metadata=_metadata(rows) | failed)
 
     return github_reconciliation

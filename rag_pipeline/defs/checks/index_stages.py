@@ -7,7 +7,7 @@ import dagster as dg
 
 from rag_pipeline.defs.checks.lake_stages import days_to_check, only_selected
 from rag_pipeline.defs.checks.results import check_results, check_specs
-from rag_pipeline.defs.failures import stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, note_damage, stage_errors
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.index.checked_parts import forget_passed, last_passed, passed_parts, record_passed
@@ -48,12 +48,14 @@ def embeddings_checks(settings: Settings) -> dg.AssetChecksDefinition:
                 known = {} if report is None else passed_parts(connection, days, stage=suite.stage)
                 checked = check_parts(pipeline.lake(), days, suite, known=known, progress=pipeline.progress(context))
                 record_passed(connection, checked.passed, stage=suite.stage, now=pipeline.clock())
+                note_damage(pipeline, connection, checked.left_aside, stage="embeddings")
                 outcomes.append(checked.outcome)
                 about = {"parts_checked": checked.parts, "parts_that_passed_before": checked.unchanged}
         if isinstance(report, EmbeddingsReport):
             outcomes.append(check_reuse(report, rules))
             about |= {"embedded": report.embedded, "reused": report.reused}
         yield from only_selected(context, check_results("embeddings", rules, outcomes, about=about))
+        fail_in_the_end(context, pipeline)
 
     return check
 
@@ -82,6 +84,7 @@ def knowledge_index_checks(settings: Settings) -> dg.AssetChecksDefinition:
             if passed is not None and not (wrote and inspection.whole):
                 about["looked_at_whole"] = f"{passed:%Y-%m-%d %H:%M} UTC"
         yield from only_selected(context, check_results(_INDEX, rules, outcomes, about=about))
+        fail_in_the_end(context, pipeline)
 
     return check
 
@@ -123,6 +126,8 @@ def _inspect(
         inspection = inspect_index(
             connection, pipeline.lake(), days_to_check(context), space, settings=pipeline.settings, now=now, whole=whole
         )
+        if inspection.comparison is not None:
+            note_damage(pipeline, connection, inspection.comparison.left_aside, stage=_INDEX)
         outcome = judge_index(inspection, rules)
         if any(finding.blocks for finding in outcome.findings):
             forget_passed(connection, _WHOLE, stage=_INDEX)

@@ -6,7 +6,7 @@ from datetime import date
 import dagster as dg
 
 from rag_pipeline.defs.checks.results import check_results, check_specs
-from rag_pipeline.defs.failures import stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, note_damage, stage_errors
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.index.bookkeeping import overview
 from rag_pipeline.index.checked_parts import passed_parts, record_passed
@@ -47,6 +47,7 @@ def raw_checks(settings: Settings) -> dg.AssetChecksDefinition:
                 outcomes = [parts.outcome, volume.outcome]
                 results += check_results(stage, rules[stage], outcomes, about=_about(days, parts))
         yield from only_selected(context, results)
+        fail_in_the_end(context, pipeline)
 
     return check
 
@@ -92,6 +93,7 @@ def _stage_checks(suite: PartSuite, description: str) -> dg.AssetChecksDefinitio
             checked = _check(context, pipeline, connection, suite, days, afresh=afresh)
         results = check_results(suite.stage, suite.rules, [checked.outcome], about=_about(days, checked))
         yield from only_selected(context, results)
+        fail_in_the_end(context, pipeline)
 
     return check
 
@@ -103,6 +105,7 @@ def _check(
     known = {} if afresh else passed_parts(connection, days, stage=suite.stage)
     checked = check_parts(pipeline.lake(), days, suite, known=known, progress=pipeline.progress(context))
     record_passed(connection, checked.passed, stage=suite.stage, now=pipeline.clock())
+    note_damage(pipeline, connection, checked.left_aside, stage=report_of(suite.stage))
     return checked
 
 
