@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from betterleaks import scan_string
 
 from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
-from rag_pipeline.documents.redaction.values import is_placeholder, is_random
+from rag_pipeline.documents.redaction.values import is_placeholder, looks_drawn
 
 _RULES = Path(__file__).with_name("rules.toml")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -25,19 +25,11 @@ _ALLOW_MARKS = re.compile(r"(?i)(betterleaks|gitleaks)(:)(allow)")
 SHORTEST: Final = 8
 """Characters of a value that is looked for in the whole text."""
 _FEW: Final = 64
-# These have no other mark than a short prefix, which ordinary names begin with as well.
-_SHORT_MARKS = frozenset(
-    {
-        "rp-live-key",
-        "rp-openai-key",
-        "rp-pypi-token",
-        "rp-notion-token",
-        "rp-saas-token",
-        "rp-slack-token",
-        "rp-atlassian-token",
-    }
-)
-_FEWEST_DIGITS = 5
+_SELF_EVIDENT = frozenset({"rp-aws-access-key-id", "rp-password", "rp-password-hash", "rp-pgpass-password"})
+"""Rules whose place or alphabet says what the value is. The values of all others are random."""
+_REST_OF_WORD = re.compile(r"\w*", re.ASCII)
+_LONGEST_REST: Final = 200
+"""Characters after a match that may belong to its token; a longer run is data in which the format turns up by chance."""
 # Parts of a composite that are no secrets by themselves.
 _PUBLIC = re.compile(
     r"(?:client|application|account|access|app|org|tenant|planetscale)-id$|-(?:url|host|domain|name|address|username)$"
@@ -95,7 +87,20 @@ def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
             continue
         judged.add(value)
         kinds[value] = _kind(found.rule_id)
-    yield from occurrences(text, kinds, rank=1)
+    for found in occurrences(text, kinds, rank=1):
+        if whole := _whole(text, found):
+            yield whole
+
+
+def _whole(text: str, found: Finding) -> Finding | None:
+    """The finding up to the end of its word. None where the word is an ordinary name that begins like a token."""
+    rest = _REST_OF_WORD.match(text, found.end)
+    end = rest.end() if rest and text[found.end - 1].isalnum() else found.end
+    if end == found.end:
+        return found
+    if end - found.end > _LONGEST_REST or not looks_drawn(text[found.start : end]):
+        return None
+    return Finding(kind=found.kind, start=found.start, end=end, rank=found.rank)
 
 
 def occurrences(text: str, kinds: Mapping[str, str], *, rank: int) -> Iterator[Finding]:
@@ -138,9 +143,7 @@ def _is_secret(value: str, rule: str) -> bool:
         return False
     if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
         return False
-    if rule in _SHORT_MARKS:
-        return is_random(value) or sum(c.isdigit() for c in value) >= _FEWEST_DIGITS
-    return True
+    return rule in _SELF_EVIDENT or looks_drawn(value)
 
 
 def _kind(rule: str) -> str:
