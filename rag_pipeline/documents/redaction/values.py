@@ -29,7 +29,7 @@ _NEXT = "|".join(f"{a}(?={b})" for a, b in (*pairwise(string.ascii_lowercase), *
 _MASKED = re.compile(r"\*{3,}|\.{3,}")
 _FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|0{{8,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
 """What fills up a value that stands for another: one character many times, or the alphabet."""
-_FEWEST_DIGITS = 5
+_FEWEST_DIGITS, _SHORTEST_EASY = 5, 6
 _RANDOM_REST = 24
 """Characters that make a real value, whatever filler stands between them."""
 _EXAMPLE = re.compile(
@@ -134,6 +134,12 @@ def is_random(value: str) -> bool:
         return (len(best) >= 10 and odd) or (len(best) >= 16 and _unpronounceable(best))
     long_enough = len(best) >= 16 and _unpronounceable(best)
     return _mixed(best) >= 0.3 or long_enough or (len(best) >= 24 and _mixed(best) >= 0.24)
+
+
+def is_easy(value: str) -> bool:
+    """Whether it is a password such as `Winter2023`, which may be the name of something as well."""
+    digits = sum(c.isdigit() for c in value)
+    return len(value) >= _SHORTEST_EASY and value.isalnum() and 2 <= digits < len(value)
 
 
 def looks_drawn(value: str) -> bool:
