@@ -8,24 +8,33 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from rag_pipeline.documents.redaction.cookies import find_sessions
 from rag_pipeline.documents.redaction.spans import Finding, places
-from rag_pipeline.documents.redaction.values import is_hex, is_placeholder, is_random, is_reference, is_words
+from rag_pipeline.documents.redaction.values import is_easy, is_hex, is_placeholder, is_random, is_reference, is_words
 
 _USERINFO = re.compile(
     r"://([^\s:/?#\[\]@'\"`<>]{0,256}):([^\s'\"`<>/?#,;]{1,512}|[^\s'\"`<>/]{1,512}?|[^\s'\"`<>@]{1,512})@(?=[\w\[{$%(*<-])"
 )
 _TOKEN_USER = re.compile(r"://([^\s:/?#\[\]@'\"`<>,;()]{16,512})(?::x-oauth-basic|:)?@(?=[\w\[])")
 _ENCODED = re.compile(r"%3A%2F%2F([^\s%&'\"<>]{0,128})%3A((?:(?!%40)[^\s&'\"<>]){1,256})%40", re.IGNORECASE)
-_BEARER = re.compile(r"(?i:bearer|ssww?s|apikey|token token=)[\s:=]{1,3}[\"'`]?([A-Za-z0-9_~+/.=:|-]{8,4096})")
+_JOINT = r"(?:\\?\n[ \t]*|[\"'`]\\\n[\"'`]|[\"'`][ \t]*(?:[+.&][ \t]*)?(?:\\?\n[ \t]*)?(?:[+.&][ \t]*)?[rbuf]?[\"'`])"
+"""Where a value is broken: a line that goes on, or a literal that is put behind another."""
+_BEARER = re.compile(
+    rf"(?i:bearer|ssww?s|apikey|token token=)(?:[\s:=]{{1,3}}|(?=[\"'`])){_JOINT}?[ \t]*[\"'`]?([A-Za-z0-9_~+/.=:|-]{{8,4096}})"
+)
+_GOES_ON = re.compile(rf"(?P<joint>{_JOINT})(?P<value>(?![-=])[A-Za-z0-9_~+/=.-]{{3,4096}})")
+_SIGN = re.compile(r"[+.&]")
+_MOST_PIECES = 40
 _BASIC = re.compile(r"(?i:basic)[ :=]{1,2}[\"'`]?([A-Za-z0-9+/_-]{8,1024}={0,2})")
 _SCHEME = re.compile(
     r"(?i)authorization[\"'`\]]{0,2}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:(?:token|key|apikey|api-key|basic|bearer|digest|negotiate|ssws"
-    r"|genieKey|sso-key|discogs token=|bot)\s+)?([A-Za-z0-9_~+/.=:|-]{16,4096})"
+    r"|genieKey|sso-key|discogs token=|bot)(?:\s|\\\n)+)?([A-Za-z0-9_~+/.=:|-]{16,4096})"
 )
 _COMMAND_LINE = re.compile(r"[^\n]*?(?:\\\n[^\n]*?){0,12}(?=\n|$)")
 _CURL_USER = re.compile(
     r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}([\"']?)[^\s:\"']{1,128}:([^\s\"'\\]{3,256})"
 )
+_CURL_COOKIE = re.compile(r"\s-b[ =]?[\"']?([^\s\"'-][^\n\"']{3,4000})")
 _SHORT_PASSWORD = re.compile(r" -(?:p|a|w|P|pw)[ =]?([\"']?)([^\s\"'\\-][^\s\"'\\]{3,255})")
 _WITH_SHORT_PASSWORD = re.compile(
     r"(?<![\w/:.-])(?:mysql(?:dump|admin|import)?|mariadb(?:-dump)?|sshpass|redis-cli|docker login"
@@ -90,12 +99,30 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
         for at in places(lowered, word):
             found = pattern.match(text, at)
             # What follows `Basic` is judged below.
-            if found and " basic " not in lowered[at : found.start(1)] and _is_credential(found.group(1).rstrip(".:,")):
-                end = found.end(1) - len(found.group(1)) + len(found.group(1).rstrip(".:,"))
-                yield Finding(kind="authorization-header", start=found.start(1), end=end, rank=3)
+            if found is None or " basic " in lowered[at : found.start(1)]:
+                continue
+            for start, end in _credential(text, *found.span(1)):
+                yield Finding(kind="authorization-header", start=start, end=end, rank=3)
     for at in places(lowered, "basic"):
         if (found := _BASIC.match(text, at)) and is_basic_auth(found.group(1)):
             yield Finding(kind="basic-auth", start=found.start(1), end=found.end(1), rank=2)
+
+
+def _credential(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the credential stands that begins there, with the pieces it goes on in; nowhere if it is none."""
+    first = (start, start + len(text[start:end].rstrip(".:,")))
+    found = [first]
+    while found[-1][1] == end and len(found) < _MOST_PIECES and (more := _GOES_ON.match(text, end)):
+        # After a plain line break, or between arguments of a shell, something else may begin.
+        is_sure = _SIGN.search(more["joint"]) or more["joint"].lstrip("\"'`").startswith("\\\n")
+        if not is_sure and not is_random(more["value"]):
+            break
+        end = more.end()
+        found.append(more.span("value"))
+    for pieces in (found, [first]) if len(found) > 1 else (found,):
+        if _is_credential("".join(text[begins:ends] for begins, ends in pieces)):
+            return pieces
+    return []
 
 
 def find_in_calls(text: str, lowered: str) -> Iterator[Finding]:
@@ -138,6 +165,8 @@ def find_in_commands(text: str, lowered: str) -> Iterator[Finding]:
         for found in _CURL_USER.finditer(text, at, end):
             if is_url_password("", found.group(2)):
                 yield Finding(kind="password-in-command", start=found.start(2), end=found.end(2), rank=2)
+        for found in _CURL_COOKIE.finditer(text, at, end):
+            yield from find_sessions(text, *found.span(1))
         at = lowered.find("curl ", end)
     for option in _SHORT_PASSWORD.finditer(text):
         if _is_given(text, option):
@@ -150,9 +179,13 @@ def _is_given(text: str, option: re.Match[str]) -> bool:
     start = max(0, at - 300, text.rfind("\n", 0, at))
     for other in _COMMAND_ENDS.finditer(text, start, at):
         start = other.end()
-    if _PORTS.fullmatch(value) or not _WITH_SHORT_PASSWORD.search(text, start, at):
+    command = _WITH_SHORT_PASSWORD.search(text, start, at)
+    if command is None or _PORTS.fullmatch(value):
         return False
-    return is_url_password("", value) and not value.isdigit() and (is_random(value) or not is_reference(value))
+    # After a space, MySQL's clients read the name of a database.
+    may_be_easy = not (command.group().startswith(("mysql", "mariadb")) and option.group()[3] == " ")
+    is_word = is_reference(value) and not is_random(value) and not (may_be_easy and is_easy(value))
+    return is_url_password("", value) and not value.isdigit() and not is_word
 
 
 def find_emails(text: str) -> Iterator[Finding]:

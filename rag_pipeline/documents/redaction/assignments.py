@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from rag_pipeline.documents.redaction.blocks import value_before, values_in_block
 from rag_pipeline.documents.redaction.literals import Value, default_at, pieces, value_at
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
+from rag_pipeline.documents.redaction.prose import find_stated
 from rag_pipeline.documents.redaction.spans import MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_random
 
 # Few and long words: looking for each costs more than what is found.
-_WORDS: Final = ("pass", "pwd", "secret", "token", "cred", "auth", "sig=", "_pat", " pw", "psk")
+_WORDS: Final = ("pass", "pwd", "secret", "token", "cred", "auth", "sig=", "_pat", "pw", "psk")
+_STATED_WORDS: Final = frozenset({"pass", "pw"})
+"""Words that sentences name a password by as well."""
 _KEY_BEFORE: Final = (
     "api", "app", "auth", "access", "secret", "private", "encryption", "signing", "account", "master", "license",
     "admin",
@@ -27,7 +31,7 @@ _KEY_BEFORE: Final = (
 )  # fmt: skip
 _NAME_BACKWARDS = re.compile(r"[\w.$-]{0,40}")
 _SPACED: Final = (
-    "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ", "signing ",
+    "mot de ", "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ", "signing ",
     "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
 )  # fmt: skip
 _SEPARATED = re.compile(
@@ -39,10 +43,14 @@ _SEPARATED = re.compile(
     r"|[ \t]+(?:string|String|str)(?=[ \t]*=))?"
     r"(?:\[\d{0,5}\]|\?|!)?"
     # The name is itself a value: `{"name": "API_KEY", "value": "…"}`.
-    r"(?P<sep>[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
+    r"(?P<sep>(?P<question>[ \t]*\n[ \t]*:[ \t]+)"
+    r"|</(?:[\w-]{0,20}[nN]ame|key|string)>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
+    r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
+    r"|\.(?:equals|equalsIgnoreCase|eq)\((?=[\"'])"
+    r"|[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
     # On the next line it stands further in, or in quotes: what begins a line is the next name.
-    r"|[ \t]*(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:(?!:)|::(?=\s*\n)|,|\||<-|→|>(?=[^\s<>]))[ \t]*"
-    r"(?:\n(?:[ \t]+|(?=[\"'`])))?"
+    r"|[ \t]*(?:\\\n[ \t]*)?(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:(?!:)|::(?=\s*\n)|,|\||<-|→|>(?=[^\s<>]))[ \t]*"
+    r"(?:\n(?:[ \t]+(?:-[ \t]+)?|(?=[\"'`])))?"
     r"|\((?=[\"'])"
     r"|[ \t]+(?:is|was|set to|to|equals)[ \t]*:?[ \t]+"
     r"|(?P<space>[ \t]+))"
@@ -62,12 +70,19 @@ _SETTING_ENDS: Final = frozenset(["env", "arg", "etx", "set"])
 _LOGIN_WORDS: Final = ("machine", "login", "account", "identified")
 """One of them stands in whatever `_LOGIN` finds."""
 _BEFORE_QUOTED = re.compile(
-    r"\b(?:WITH|ENCRYPTED|LOGIN|(?:USER|ROLE)[ \t]+\S{1,100})[ \t]+$|#[ \t]*define[ \t]+$|(?:^|\n)[ \t]*[:(]?[ \t]*$",
+    r"\b(?:WITH|ENCRYPTED|LOGIN|(?:USER|ROLE)[ \t]+\S{1,100})[ \t]+$|#[ \t]*define[ \t]+$"
+    r"|\((?:def|defvar|defconst|define|setq|setf)[ \t]+$|(?:^|\n)[ \t]*set[ \t]+$|(?:^|\n)[ \t]*[:(]?[ \t]*$",
     re.IGNORECASE,
 )
 """What stands before a name whose value follows a space, in quotes: in SQL, C, Gradle, Clojure."""
 _OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass")
 """Names that a value follows after a space."""
+_NAME_REST = re.compile(r"[\w-]{0,24}")
+_SETTINGS: Final = frozenset({"bindpw", "rootpw", "sudopw"})
+"""Names that no sentence uses."""
+_QUESTION_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:-[ \t]+)?\?[ \t]+[\"']?\Z")
+_ALONE = re.compile(r"[^\s\"'`]+[ \t]*(?=\n|\Z)")
+"""All of a line after a name that begins it."""
 _NEXT_LINE_NAME = re.compile(r"[\w.-]+[ \t]*[=:](?![=\w]*\Z)")
 _QUOTED_ENTRY_BEFORE = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
 _QUOTED_ENTRY_AFTER = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`]")
@@ -84,7 +99,9 @@ def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding
     for word in _WORDS:
         length = len(word.rstrip("="))
         for at in places(lowered, word):
-            yield from _judged(text, at + (word[0] == " "), at + length, code=code)
+            yield from _judged(text, at, at + length, code=code)
+            if word in _STATED_WORDS:
+                yield from find_stated(text, at, code=code)
     for at in places(lowered, "key"):
         if _is_key(text, lowered, at):
             yield from _judged(text, at, at + 3, code=code)
@@ -99,6 +116,8 @@ def _is_key(text: str, lowered: str, at: int) -> bool:
 def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]:
     separated = _SEPARATED.match(text, end)
     if separated is None:
+        if "name" in text[max(0, start - 60) : start].lower():
+            yield from _named_after_value(text, start, end, code=code)
         return
     name_start = _name_start(text, start)
     if text.startswith(MARKER_START, max(0, name_start - len(MARKER_START))):
@@ -106,12 +125,16 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
     if text[name_start - 1 : name_start] in {"=", ":"} and _LONG_WORD.match(text, max(0, name_start - 200)):
         # Deep inside one word, where looking at what follows each name would take the square of its length.
         return
+    name = text[name_start : separated.end("rest")]
+    promised = sensitivity(name)
+    if promised is not None:
+        yield from _declared(text, name_start, separated.end("close"), name, promised, code=code)
     after_space = separated.group("space") is not None
     is_set = after_space and _is_set(text, name_start, end)
     if after_space and not is_set and not _may_follow_a_space(text, name_start, separated.end()):
         return
-    name = text[name_start : separated.end("rest")]
-    promised = sensitivity(name)
+    if separated["question"] and not _QUESTION_BEFORE.search(text, max(0, name_start - 40), name_start):
+        return  # a list of definitions, whose terms YAML would mark
     separator = separated.group("sep").strip()
     if (
         promised is None
@@ -125,7 +148,7 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         return
     if not value.quoted and _is_no_value(text, value, after_line_break="\n" in separated["sep"]):
         return
-    is_given = is_set or text.startswith("--", name_start)
+    is_given = is_set or text.startswith("--", name_start) or (after_space and _is_given(text, name, name_start))
     loose = not value.quoted and (code or separator in _PROSE) and not is_given
     whole = pieces(text, value)
     # What is put together may be no secret, and its first piece one: `"secret" + "&host=" + …`.
@@ -141,9 +164,30 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         yield Finding(kind=_kind(name, promised), start=first, end=last, rank=5)
 
 
+def _declared(
+    text: str, name_start: int, name_end: int, name: str, promised: Sensitivity, *, code: bool
+) -> Iterator[Finding]:
+    """Values in the block that the name opens, or before the name."""
+    before = value_before(text, name_start)
+    for value in (*values_in_block(text, name_start, name_end), *((before,) if before else ())):
+        plain = _LINE_BREAK.sub("", text[value.start : value.end])
+        if is_plausible(name, promised, plain, quoted=value.quoted, loose=code and not value.quoted):
+            yield Finding(kind=_kind(name, promised), start=value.start, end=value.end, rank=5)
+
+
+def _named_after_value(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]:
+    """The value before a name that ends its entry."""
+    name_start, rest = _name_start(text, start), _NAME_REST.match(text, end)
+    name = text[name_start : rest.end() if rest else end]
+    if promised := sensitivity(name):
+        yield from _declared(text, name_start, name_start + len(name), name, promised, code=code)
+
+
 def _is_no_value(text: str, value: Value, *, after_line_break: bool) -> bool:
     """Whether what has no quotes is the next name, or what a program or YAML reads as something else."""
     if _NEGATED.match(text, value.start, value.end):
+        return True
+    if after_line_break and text.startswith("- ", value.start - 2) and not _ALONE.match(text, value.start):
         return True
     return after_line_break and _NEXT_LINE_NAME.match(text, value.start) is not None
 
@@ -196,13 +240,25 @@ def _is_set(text: str, name_start: int, name_end: int) -> bool:
     return command[-3:].lower() in _SETTING_ENDS and _SETTING.search(text, before, name_start) is not None
 
 
+def _is_given(text: str, name: str, name_start: int) -> bool:
+    """Whether a value behind its name and a space is no word of a sentence: the name is a setting's, or a login's."""
+    return not name.isalpha() or name.lower() in _SETTINGS or _follows_a_login(text, name_start)
+
+
+def _follows_a_login(text: str, name_start: int) -> bool:
+    before = max(0, name_start - 120)
+    words = text[before:name_start].lower()
+    return any(word in words for word in _LOGIN_WORDS) and _LOGIN.search(text, before, name_start) is not None
+
+
 def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
     """Whether a value may follow its name after a space alone: options, netrc, `IDENTIFIED BY`, `#define`, SQL."""
     before = max(0, name_start - 120)
     if text.startswith("--", name_start):
         return True
-    words = text[before:name_start].lower()
-    if any(word in words for word in _LOGIN_WORDS) and _LOGIN.search(text, before, name_start):
+    if _follows_a_login(text, name_start):
+        return True
+    if not text[max(0, text.rfind("\n", 0, name_start)) : name_start].strip() and _ALONE.match(text, value_start):
         return True
     is_quoted = text[value_start : value_start + 1] in {'"', "'"}
     return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None

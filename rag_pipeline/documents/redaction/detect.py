@@ -14,10 +14,12 @@ from rag_pipeline.documents.redaction.addresses import (
 )
 from rag_pipeline.documents.redaction.assignments import find_assignments
 from rag_pipeline.documents.redaction.companions import find_companions
+from rag_pipeline.documents.redaction.cookies import COOKIES, find_in_cookies
 from rag_pipeline.documents.redaction.encoded import find_escaped, find_in_base64
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
 from rag_pipeline.documents.redaction.prefixes import find_prefixed
+from rag_pipeline.documents.redaction.prose import FOREIGN, find_pairs, find_stated
 from rag_pipeline.documents.redaction.spans import (
     MARKER,
     MARKER_START,
@@ -27,11 +29,12 @@ from rag_pipeline.documents.redaction.spans import (
     composed,
     holds_run,
     merged,
+    places,
 )
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
 
-REDACTION_VERSION = "4"
+REDACTION_VERSION = "5"
 """Raised whenever the same text could be redacted in another way."""
 
 _MOST_ROUNDS = 1000  # one or two are the rule; each takes away some text that no marker holds
@@ -68,7 +71,13 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
     """Of a text as it is written, with nothing decoded."""
     lowered = text.replace(_TWO_LETTERS, "i").lower()
     yield from find_key_blocks(text)
-    yield from find_tokens(text, lowered)
+    scanned = find_tokens(text, lowered)
+    yield from scanned.findings
+    words = set(scanned.words)
+    if not text.isascii():
+        words.update(word for word in FOREIGN if not word.isascii() and word in lowered)
+    for word in sorted(words):
+        yield from _find_around(text, lowered, word, code=code)
     has_run = holds_run(text)
     yield from find_prefixed(text, has_run=has_run)
     if has_run:
@@ -84,8 +93,19 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
         yield from find_emails(text)
 
 
+def _find_around(text: str, lowered: str, word: str, *, code: bool) -> Iterator[Finding]:
+    """What stands around a word that the engine found."""
+    for at in places(lowered, word):
+        if word in FOREIGN:
+            yield from find_stated(text, at, code=code)
+        elif word in COOKIES:
+            yield from find_in_cookies(text, at)
+        else:
+            yield from find_pairs(text, at)
+
+
 def _find_tokens(text: str) -> Iterator[Finding]:
-    yield from find_tokens(text, text.lower())
+    yield from find_tokens(text, text.lower()).findings
     yield from find_prefixed(text)
 
 

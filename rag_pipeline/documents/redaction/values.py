@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections import Counter
 from itertools import pairwise
 
@@ -24,9 +25,13 @@ _TEMPLATE = re.compile(
     r"^[<\[({].*[>\])}]$|\$\{[^}]*\}|\$\{[\w.]*$|\{\{|\}\}|\$\([^)]*\)|\$\([\w./]*$|<[A-Za-z_/][^<>]{0,80}>|%\([\w.]+\)|^%[\w]+%$|^%[sdr]$|^@\w+@$|^\$\w+$|^__\w+__$"
     r"|^\{[\w.!:]*\}$|\{(?!noop\}|bcrypt\})[a-z_][\w.]*\}|^\.{2,}|…|^&[a-z]\w*|^#\{"
 )
-_REPEATED = re.compile(
-    r"(?i)x{4,}|\*{3,}|\.{3,}|_{4,}|-{4,}|0{8,}|(?:1234567|2345678|3456789|abcdefg|bcdefgh|ghijkl|lmnopq|rstuvw|uvwxyz|qwerty)"
-)
+_NEXT = "|".join(f"{a}(?={b})" for a, b in (*pairwise(string.ascii_lowercase), *pairwise(string.digits), "90"))
+_MASKED = re.compile(r"\*{3,}|\.{3,}")
+_FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|0{{8,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
+"""What fills up a value that stands for another: one character many times, or the alphabet."""
+_FEWEST_DIGITS, _SHORTEST_EASY = 5, 6
+_RANDOM_REST = 24
+"""Characters that make a real value, whatever filler stands between them."""
 _EXAMPLE = re.compile(
     r"(?i)(?:^|[^a-z]|[a-z0-9](?=EX))(?:example|placeholder|changeme|change[-_]me|your[-_]|dummy|redacted|insert[-_]|replace[-_]"
     r"|not[-_]?a[-_]?real|not[-_]?real|[-_]here\b|my[-_](?:secret|api|token|password|key)|sample[-_]|fake[-_]|test[-_](?:key|token|secret|password))"
@@ -63,7 +68,13 @@ def is_placeholder(value: str) -> bool:
         return True
     if len(value) > 120:
         return False
-    return bool(_REPEATED.search(value) or _EXAMPLE.search(value) or is_words(value))
+    return bool(_MASKED.search(value)) or is_words(value) or _is_filled(value)
+
+
+def _is_filled(value: str) -> bool:
+    """Whether it is put together from filler and words that say so, with no random value between them."""
+    rest = _EXAMPLE.sub("", _FILLER.sub("", value))
+    return rest != value and not (len(rest) >= max(_RANDOM_REST, len(value) // 2) and looks_drawn(rest))
 
 
 def is_words(value: str) -> bool:
@@ -123,6 +134,17 @@ def is_random(value: str) -> bool:
         return (len(best) >= 10 and odd) or (len(best) >= 16 and _unpronounceable(best))
     long_enough = len(best) >= 16 and _unpronounceable(best)
     return _mixed(best) >= 0.3 or long_enough or (len(best) >= 24 and _mixed(best) >= 0.24)
+
+
+def is_easy(value: str) -> bool:
+    """Whether it is a password such as `Winter2023`, which may be the name of something as well."""
+    digits = sum(c.isdigit() for c in value)
+    return len(value) >= _SHORTEST_EASY and value.isalnum() and 2 <= digits < len(value)
+
+
+def looks_drawn(value: str) -> bool:
+    """Whether a machine drew it, as it draws every token; ordinary names begin with the same few letters."""
+    return is_random(value) or sum(c.isdigit() for c in value) >= _FEWEST_DIGITS
 
 
 def _is_camel_case(value: str) -> bool:
