@@ -213,6 +213,9 @@ class _Scanner:
         if not blank_before and self.is_literal:
             return
         item = self.lists.take_line(line)
+        if line.rstrip() == "+":  # binds the next block to the item above
+            self._cut(line, start)
+            return
         self.is_literal = blank_before and line[0] in " \t" and not item and not _LISTED.match(line)
         if self.is_literal:
             return
