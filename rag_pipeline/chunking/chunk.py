@@ -14,15 +14,17 @@ from typing import NamedTuple
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.code import code_blocks
 from rag_pipeline.chunking.headings import heading_words
+from rag_pipeline.chunking.lead_ins import with_lead_ins
 from rag_pipeline.chunking.packing import gap_priorities, pack
 from rag_pipeline.chunking.prose_blocks import ASCIIDOC, MARKDOWN, marked_up_blocks
 from rag_pipeline.chunking.rst_blocks import rst_blocks
 from rag_pipeline.chunking.splitting import Atom, atoms_of, halves, sentence_starts
+from rag_pipeline.chunking.tables import tables_of
 from rag_pipeline.chunking.tokens import TokenCounter, adds_up
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
-CHUNKING_VERSION: str = "6"
+CHUNKING_VERSION: str = "7"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
 _MAX_ABOVE = 3
@@ -86,6 +88,8 @@ class _Piece(NamedTuple):
     anchor: str | None
     is_near_symbol: bool
     """It begins after the symbol that it stands under, and near its beginning."""
+    columns: str
+    """The header of the table in which it begins; empty where it holds that header itself."""
 
 
 def _parts(document: Document) -> list[_Part]:
@@ -110,7 +114,8 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
     is_code = document.markup == "code"
     max_tokens = settings.max_tokens - settings.overlap_tokens
     blocks = _blocks(document, text, max_tokens=max_tokens)
-    atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens)
+    tables = {} if is_code else tables_of(text, blocks, markup=document.markup)
+    atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens, tables=tables)
     packed = pack(text, atoms, max_tokens=max_tokens, min_tokens=settings.min_tokens, is_code=is_code)
     spans = [span for start, end in packed if (span := _span(text, atoms[start:end]))]
     spans = _fitted(text, spans, max_tokens=max_tokens, count_tokens=count_tokens)
@@ -121,7 +126,9 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
         inside = _heading_path(blocks[span.atoms[0].block : span.atoms[-1].block + 1])
         near = is_code and _is_near_symbol(blocks, span, inside)
         place = part.start + span.start, part.start + span.end
-        pieces.append(_Piece(*place, span.tokens, _path(part, inside), part.anchor, near))
+        table = tables.get(span.atoms[0].block)
+        columns = table.header if table and span.start > table.start else ""
+        pieces.append(_Piece(*place, span.tokens, _path(part, inside), part.anchor, near, columns))
     return pieces
 
 
@@ -138,11 +145,12 @@ def _blocks(document: Document, text: str, *, max_tokens: int) -> list[Block]:
         case "code":
             return code_blocks(text, language=document.language, max_tokens=max_tokens)
         case "asciidoc":
-            return marked_up_blocks(text, marks=ASCIIDOC)
+            blocks = marked_up_blocks(text, marks=ASCIIDOC)
         case "markdown":
-            return marked_up_blocks(text, marks=MARKDOWN)
+            blocks = marked_up_blocks(text, marks=MARKDOWN)
         case _:  # plain text is laid out like reStructuredText more often than not
-            return rst_blocks(text)
+            blocks = rst_blocks(text)
+    return with_lead_ins(text, blocks)
 
 
 def _span(text: str, atoms: Sequence[Atom]) -> _Span | None:
@@ -229,6 +237,8 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
         near_symbol[piece.heading_path] += piece.is_near_symbol
         is_named = piece.is_near_symbol and near_symbol[piece.heading_path] <= _MAX_NAMED
         above = _above(piece.heading_path, text, context, is_code=is_code) if is_named or not is_code else ""
+        if piece.columns:  # whatever the setting says: rows mean nothing without them
+            above += piece.columns + "\n\n"
         chunks.append(
             Chunk(
                 tenant=document.tenant,
@@ -237,7 +247,7 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
                 position=position,
                 text=text,
                 text_hash=text_hash(above + text),
-                heading_path=piece.heading_path,
+                heading_path=(*piece.heading_path, piece.columns) if piece.columns else piece.heading_path,
                 start_char=piece.start,
                 end_char=piece.end,
                 start_line=start_line,

@@ -6,13 +6,17 @@ A directive, and a paragraph that ends with `::`, keep the indented lines under 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag_pipeline.chunking.blocks import ITEM, PARAGRAPH, Block, Outline, indentation
 from rag_pipeline.chunking.headings import heading_words
 from rag_pipeline.chunking.prose_blocks import LIST_ITEM
+from rag_pipeline.chunking.tables import SIMPLE_TABLE_RULE
 
 _MAX_TITLE_CHARS = 300
+_MAX_RULE_CHARS = 1000
+_MAX_TABLE_LINES = 2000
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _RULE_CHARACTERS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
@@ -22,12 +26,23 @@ def rst_blocks(text: str) -> list[Block]:
     scanner = _Scanner(outline=Outline())
     lines = text.split("\n")
     lines.append("")
-    start = 0
+    start = passed = 0
     for i in range(len(lines) - 1):
         line = lines[i]
-        scanner.take(line, start, following=lines[i + 1])
+        if i >= passed:
+            scanner.take(line, start, following=lines[i + 1])
+            if scanner.opens_table:
+                passed = _end_of_simple_table(lines, i)
         start += len(line) + 1
     return scanner.outline.blocks(length=len(text))
+
+
+def _end_of_simple_table(lines: Sequence[str], first: int) -> int:
+    """The number of the line after a simple table, which may hold blank lines; `first` + 1 when it never ends."""
+    for number in range(first + 1, min(first + _MAX_TABLE_LINES, len(lines) - 1)):
+        if SIMPLE_TABLE_RULE.match(lines[number][:_MAX_RULE_CHARS]) and not lines[number + 1].strip():
+            return number + 1
+    return first + 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,9 +59,12 @@ class _Scanner:
     overline: tuple[int, str] | None = None
     """Start and text of a rule that may be above a title."""
     underline_next: bool = False
+    opens_table: bool = False
+    """Whether the last line was the rule above a simple table."""
 
     def take(self, line: str, start: int, *, following: str) -> None:
         stripped = line.strip()
+        self.opens_table = False
         if not stripped:
             self._take_blank()
             return
@@ -100,7 +118,9 @@ class _Scanner:
         item = stripped[0] in "-*+#0123456789" and LIST_ITEM.match(stripped[:20]) is not None
         if not self.in_block or item or directive:
             level = ITEM + indent if item or indent else PARAGRAPH
-            self.outline.open_block(start, level=level, kind="verbatim" if stripped[0] in "+|" else "prose")
+            self.opens_table = stripped[0] == "=" and SIMPLE_TABLE_RULE.match(stripped[:_MAX_RULE_CHARS]) is not None
+            is_table = self.opens_table or stripped[0] in "+|"
+            self.outline.open_block(start, level=level, kind="verbatim" if is_table else "prose")
             self.in_block = True
         if directive:
             self.body_of, self.body_may_follow = indent, -1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from rag_pipeline.chunking.blocks import CHARACTER, GLUE, GROUP, LINE, SENTENCE, WORD, Block, indentation
+from rag_pipeline.chunking.tables import Table
 from rag_pipeline.chunking.tokens import TokenCounter
 
 CHARS_PER_TOKEN: Final = 16
@@ -29,6 +30,7 @@ _SENTENCE_END = re.compile(
 _LINE_END = re.compile(r"\n(?=[ \t]*\S)")
 _SPACES = re.compile(r"\s+")
 _KEY_CHARS = 16
+_NO_TABLES: Final[Mapping[int, Table]] = {}
 _MAX_MARGIN_CHARS = 200
 
 
@@ -55,8 +57,15 @@ _Cuts = Callable[[str, Atom, Block], Iterator[tuple[int, int]]]
 """Where in an atom to cut: positions in the text, and the levels of the gaps."""
 
 
-def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_tokens: TokenCounter) -> list[Atom]:
-    """Atoms of at most `max_tokens` each, in order; where sentences allow, an atom under a heading fits beside it.
+def atoms_of(
+    text: str,
+    blocks: Sequence[Block],
+    *,
+    max_tokens: int,
+    count_tokens: TokenCounter,
+    tables: Mapping[int, Table] = _NO_TABLES,
+) -> list[Atom]:
+    """Atoms of at most `max_tokens` each, in order; where lines allow, an atom under a heading fits in its chunk.
 
     Blocks are counted in one batch, and the pieces of each round of cuts in one more.
     """
@@ -66,9 +75,14 @@ def atoms_of(text: str, blocks: Sequence[Block], *, max_tokens: int, count_token
     atoms = list(map(_new_atom, zip(starts, ends, levels, tokens, range(len(blocks)), opens, counted, strict=True)))
     if 2 * max(tokens) <= max_tokens:  # with its headings, too, everything fits
         return atoms
-    for cuts in (_groups, _sentences, _lines, _some_words, _words):
-        # Only whole groups and sentences are given up to keep a heading with its text.
-        too_long = _too_long(atoms, max_tokens=max_tokens, glue=cuts in (_groups, _sentences))
+    rows = (partial(_rows, tables),) if tables else ()
+    for cuts in (*rows, _groups, _sentences, _lines, _some_words, _words):
+        # Only whole rows, groups, sentences and lines are given up to keep a heading with its text.
+        too_long = (
+            _too_long(atoms, max_tokens=max_tokens)
+            if cuts in (_some_words, _words)
+            else _too_long_glued(atoms, max_tokens=max_tokens, whole=() if cuts in rows else tables)
+        )
         if not too_long:
             return atoms
         pieces = {i: _cut(atoms[i], cuts(text, atoms[i], blocks[atoms[i].block])) for i in too_long}
@@ -88,18 +102,38 @@ def sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
     yield from (match.end() for match in _LINE_END.finditer(text, start, end))
 
 
-def _too_long(atoms: Sequence[Atom], *, max_tokens: int, glue: bool) -> list[int]:
-    """Which atoms do not fit a chunk, with `glue` together with the headings directly above them."""
-    if not glue:
-        return [i for i, atom in enumerate(atoms) if atom.tokens > max_tokens]
-    too_long = []
-    above = before = 0
+def _too_long(atoms: Sequence[Atom], *, max_tokens: int) -> list[int]:
+    """Which atoms do not fit a chunk."""
+    return [i for i, atom in enumerate(atoms) if atom.tokens > max_tokens]
+
+
+def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[int]) -> list[int]:
+    """Which atoms do not fit a chunk together with what is glued to them: headings above, labels below.
+
+    Those of the blocks in `whole` need not: no row of a table is cut for its header.
+    """
+    too_long = _too_long(atoms, max_tokens=max_tokens)
+    for first, end in _glued_runs(atoms):
+        above, below = 0, sum(atom.tokens for atom in atoms[first:end])
+        for i in range(first, end):
+            tokens = atoms[i].tokens
+            below -= tokens
+            beside = max((size for size in (above, below) if size * 2 < max_tokens), default=0)
+            if max_tokens >= tokens > max_tokens - beside and atoms[i].block not in whole:
+                too_long.append(i)
+            above += tokens
+    return sorted(too_long)
+
+
+def _glued_runs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
+    """Numbers of atoms that are glued together, each time the first one and the one after the last."""
+    last = 0
     for i, atom in enumerate(atoms):
-        above = above + before if atom.level == GLUE else 0
-        before = atom.tokens
-        if atom.tokens > (max_tokens - above if above * 2 < max_tokens else max_tokens):
-            too_long.append(i)
-    return too_long
+        if atom.level == GLUE and i >= last:
+            last = i + 1
+            while last < len(atoms) and atoms[last].level == GLUE:
+                last += 1
+            yield max(0, i - 1), last
 
 
 def _replaced(
@@ -155,6 +189,14 @@ def _cut(atom: Atom, cuts: Iterator[tuple[int, int]]) -> list[Atom]:
     ]
 
 
+def _rows(tables: Mapping[int, Table], _text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
+    """Between the rows of a table; its header stays with the first one."""
+    if table := tables.get(atom.block):
+        yield table.start, LINE
+        for number, start in enumerate(table.rows):
+            yield start, LINE if number or start == table.start else GLUE
+
+
 def _groups(text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
     for match in _BLANK_LINES.finditer(text, atom.start, atom.end):
         yield match.end(), GROUP + _indent_at(text, match.end(), atom.end)
@@ -186,7 +228,7 @@ def _words(text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
 def _split_hard(text: str, atoms: list[Atom], *, max_tokens: int, count_tokens: TokenCounter) -> list[Atom]:
     """Cut what is too long without regard to words, until everything fits."""
     window = 4 * max_tokens  # characters; about one chunk
-    while too_long := _too_long(atoms, max_tokens=max_tokens, glue=False):
+    while too_long := _too_long(atoms, max_tokens=max_tokens):
         pieces = {
             i: _cut(atoms[i], ((at, CHARACTER) for at in range(atoms[i].start + window, atoms[i].end, window)))
             for i in too_long

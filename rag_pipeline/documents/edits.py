@@ -15,11 +15,13 @@ GONE: Final = "\0"
 """What stands where something was taken out; decoded text holds no control characters."""
 BREAK: Final = "\x01"
 """As `GONE`, between two words that must not run into one."""
+ADDED: Final = "\x02"
+"""What begins a line that the source does not have; it counts to the source's line above."""
 
 Edit: TypeAlias = tuple[int, int, str]
 """Start, end and what replaces `text[start:end]`: words, marks, or both; edits inside another one do not count."""
 
-_MARKS = re.compile("[\0\x01]")
+_MARKS = re.compile("[\0\x01\x02]")
 _NO_WORDS = re.compile(r"(?:[^\w`\n]|&(?:nbsp|emsp|ensp|bull|middot);)*+$")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 _AROUND_BREAK = re.compile(r"[ \t\0]*\x01[ \t\0\x01]*")
@@ -35,10 +37,10 @@ def edited(text: str, edits: list[Edit], *, first_line: int = 1) -> tuple[str, S
     are those of the source. `first_line` is the source line that the text begins on.
     """
     marked = _marked(text, edits)
-    if GONE in marked or BREAK in marked:
+    if GONE in marked or BREAK in marked or ADDED in marked:
         writer = _Writer(text=marked, line=first_line)
         writer.write()
-        if writer.dropped:
+        if writer.moved:
             return "".join(writer.pieces), writer.source_lines
         marked = "".join(writer.pieces)
     return marked, None if first_line == 1 else range(first_line, first_line + marked.count("\n") + 1)
@@ -54,7 +56,8 @@ def _marked(text: str, edits: list[Edit]) -> str:
         if start < at:
             continue
         pieces += (text[at:start], words)
-        if end - start > 1 and (lost := text.count("\n", start, end) - words.count("\n")) > 0:
+        lost = text.count("\n", start, end) - words.count("\n") + words.count(ADDED) if end - start > 1 else 0
+        if lost > 0:
             pieces.append(f"\n{GONE}" * lost)
         at = end
     pieces.append(text[at:])
@@ -70,7 +73,8 @@ class _Writer:
     """Source line of what comes next."""
     pieces: list[str] = field(default_factory=list)
     source_lines: list[int] = field(default_factory=list)
-    dropped: bool = False
+    moved: bool = False
+    """Whether lines were dropped or added, so that they are no longer those of the source."""
     ends_dropped: bool = False
     """Whether nothing but blank lines came after the last line that was dropped."""
 
@@ -94,10 +98,15 @@ class _Writer:
     def _take_line(self, start: int, end: int) -> int:
         """Keep or drop a marked line; where the next one begins."""
         line = self.text[start:end]
+        if line.startswith(ADDED):
+            self.moved = True
+            self.line -= 1
+            self._keep(_tidied(line[1:]))
+            return end + 1
         if not _NO_WORDS.match(line):
             self._keep(_tidied(line))
             return end + 1
-        self.dropped = self.ends_dropped = True
+        self.moved = self.ends_dropped = True
         self.line += 1
         if self.pieces and not self._ends_blank():
             return end + 1

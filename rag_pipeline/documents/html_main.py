@@ -67,13 +67,15 @@ def _runs(words: Sequence[str]) -> zip[tuple[str, ...]]:
 
 
 def _units(lines: Sequence[str]) -> list[list[str]]:
-    """The lines one by one, fenced code as a whole."""
+    """The lines one by one, fenced code and tables as a whole."""
     units: list[list[str]] = []
     fenced = False
     for line in lines:
         if fenced:
             units[-1].append(line)
             fenced = line != "```"
+        elif line.startswith("| ") and units and units[-1][-1].startswith("| "):
+            units[-1].append(line)
         else:
             units.append([line])
             fenced = line == "```"

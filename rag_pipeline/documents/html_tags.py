@@ -38,8 +38,9 @@ _DOUBTFUL: Final = frozenset(_DOUBTFUL_WORDS.split())
 _HIDDEN_WORDS = "dir font frame frameset hgroup legend marquee menuitem nobr noframes noscript script slot style"
 _KNOWN: Final = _INLINE | _BLOCK | _DOUBTFUL | frozenset(_HIDDEN_WORDS.split())
 _CLOSE_CHARS = 2000
-_RAISED: Final = frozenset("0123456789)")
-"""What stands before an exponent: 2<sup>31</sup> is not 231."""
+_MAX_SCRIPT_CHARS: Final = 40
+_NOT_RAISED: Final = re.compile(r"\s*(?:st|nd|rd|th|er?|re|[èe]me|[ao]|TM|SM|™|®|©|$)\s*$", re.IGNORECASE)
+"""What is small only for its looks: 1<sup>st</sup>."""
 
 
 def tag_words(text: str, tag: re.Match[str]) -> str | None:
@@ -54,8 +55,9 @@ def tag_words(text: str, tag: re.Match[str]) -> str | None:
         return None
     if len(name) == 1 and name.isupper() and not attributes and text[tag.start() - 1 : tag.start()].isalnum():
         return None  # Option<A>
-    if lower == "sup" and not tag["close"] and text[tag.start() - 1 : tag.start()] in _RAISED:
-        return "^"
+    if lower in ("sup", "sub") and not tag["close"]:
+        inside = text[tag.end() : tag.end() + _MAX_SCRIPT_CHARS].partition("<")[0]
+        return script_mark(lower, before=text[max(0, tag.start() - 1) : tag.start()], inside=inside) or GONE
     if lower in _INLINE:
         return GONE
     if lower in _BLOCK:
@@ -66,6 +68,18 @@ def tag_words(text: str, tag: re.Match[str]) -> str | None:
 def is_known(name: str) -> bool:
     """Whether HTML has, or had, an element of this name, in small letters."""
     return name in _KNOWN
+
+
+def script_mark(name: str, *, before: str, inside: str) -> str:
+    """What keeps a raised or lowered part from running into the word before it: x^2, a_ij; empty where it is one word.
+
+    `before` is what stands before it, and `inside` what is in it: 2<sup>31</sup> is not 231, but H<sub>2</sub>O is H2O.
+    """
+    if not (before[-1:].isalnum() or before[-1:] in (")", "]")) or not inside.strip():
+        return ""
+    if name == "sup":
+        return "" if _NOT_RAISED.match(inside) else "^"
+    return "_" if inside.strip()[0].isalpha() else ""
 
 
 def spelt_out(text: str, tag: re.Match[str]) -> Edit | None:

@@ -13,7 +13,11 @@ from bs4.element import CData, NavigableString, PageElement, Tag
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.html_main import declared_main, main_lines
+from rag_pipeline.documents.html_lists import Numbers
 from rag_pipeline.documents.html_mending import with_scripts_opened
+from rag_pipeline.documents.html_tables import Table, first_words, is_data
+from rag_pipeline.documents.html_tags import script_mark
+from rag_pipeline.documents.link_words import image_words, is_badge
 
 _NOISE_TAGS = "script style nav header footer template head noscript svg iframe object canvas select button dialog"
 _INLINE_TAGS = (
@@ -113,6 +117,11 @@ class _Page:
     first_line: int = 0
     depth: int = 0
     """How deep the tags were nested at most."""
+    cell: Tag | None = None
+    table: Table | None = None
+    """The table of data that is open."""
+    lists: list[Numbers | None] = field(default_factory=list)
+    """The lists that are open, the innermost last; None for one without numbers."""
     _open: int = 0
 
     def take(self, event: str, node: PageElement) -> None:
@@ -138,17 +147,78 @@ class _Page:
         if starts and tag.sourceline:
             self.source_line = tag.sourceline
         if tag.name in _INLINE:
-            return
-        if tag.name in ("td", "th"):
+            self._take_inline(tag, starts=starts)
+        elif self.table is not None:
+            self._take_in_table(tag, self.table, starts=starts)
+        elif tag.name in ("td", "th"):
             if starts and "".join(self.words).strip():
                 self.words.append(" | ")
-            return
+        else:
+            self._take_block(tag, starts=starts)
+
+    def _take_block(self, tag: Tag, *, starts: bool) -> None:
         self.end_line()
         self.blank_before = self.blank_before or tag.name not in _TIGHT
         if tag.name == "pre":
             self._take_pre(starts=starts)
         elif not self.preformatted:
-            self._set_prefix(tag.name, starts=starts)
+            self._set_prefix(tag, starts=starts)
+
+        if tag.name == "table" and starts and not self.preformatted and is_data(tag):
+            self.table = Table()
+        elif tag.name in ("ol", "ul", "menu"):
+            self._take_list(tag, starts=starts)
+
+    def _take_inline(self, tag: Tag, *, starts: bool) -> None:
+        before = self.words[-1] if self.words else ""
+        if tag.name == "img" and starts:
+            source, alt = str(tag.get("src", "")), str(tag.get("alt", ""))
+            if words := "" if is_badge(source) else image_words(alt):
+                self._add_words(f" {words} ")
+        elif tag.name in ("sup", "sub") and starts:
+            self._add_words(script_mark(tag.name, before=before, inside=first_words(tag)))
+        elif tag.name in ("abbr", "dfn") and not starts:
+            meaning = " ".join(str(tag.get("title", "")).split())
+            if meaning and meaning != first_words(tag):
+                self._add_words(f" ({meaning})")
+
+    def _add_words(self, words: str) -> None:
+        if words and not self.words:
+            self.first_line = self.source_line
+        if words:
+            self.words.append(words)
+
+    def _take_in_table(self, tag: Tag, table: Table, *, starts: bool) -> None:
+        """Whatever stands in a cell is on one line."""
+        name = tag.name
+        if name in ("td", "th", "tr", "caption", "table", "thead", "tbody", "tfoot"):
+            self._end_cell(table)
+        if name in ("td", "th"):
+            self.cell = tag if starts else None
+        elif name == "tr" and starts:
+            table.open_row(self.source_line)
+        elif name == "thead":
+            table.in_head = starts
+        elif name == "caption" and not starts:
+            self.end_line()
+        elif name == "table" and not starts:
+            for line, words in table.lines():
+                self.first_line = line
+                self._write(words)
+            self.table, self.blank_before = None, True
+        elif self.words:
+            self.words.append(" ")
+
+    def _end_cell(self, table: Table) -> None:
+        if self.cell is not None:
+            table.add(self.cell, "".join(self.words), line=self.first_line or self.source_line)
+            self.cell, self.words = None, []
+
+    def _take_list(self, tag: Tag, *, starts: bool) -> None:
+        if starts:
+            self.lists.append(Numbers.of(tag) if tag.name == "ol" else None)
+        elif self.lists:
+            self.lists.pop()
 
     def _take_pre(self, *, starts: bool) -> None:
         if starts and not self.preformatted:
@@ -160,11 +230,13 @@ class _Page:
             self._write("```")
             self.blank_before = True
 
-    def _set_prefix(self, name: str, *, starts: bool) -> None:
+    def _set_prefix(self, tag: Tag, *, starts: bool) -> None:
+        name = tag.name
         if name in _HEADINGS:
             self.prefix = _HEADINGS[name] if starts else ""
         elif name == "li":
-            self.prefix = "- " if starts else ""
+            numbers = self.lists[-1] if self.lists else None
+            self.prefix = "" if not starts else numbers.next(tag) if numbers else "- "
 
     def _take_text(self, text: str) -> None:
         if not self.preformatted:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from rag_pipeline.documents.edits import GONE, Edit, edited
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.link_words import carries_words, image_words, is_badge
 from rag_pipeline.documents.rst_directives import DIRECTIVE, body_of, first_line, is_admonition, is_verbatim, read_as
-from rag_pipeline.documents.rst_inline import inline_edits
+from rag_pipeline.documents.rst_inline import Substitutions, inline_edits, reference_edits
+from rag_pipeline.documents.rst_substitutions import read_substitutions
+from rag_pipeline.documents.rst_tables import TABLES, table_edits
 from rag_pipeline.documents.titles import rst_title
 
 _MAX_LINE_CHARS = 2000
@@ -29,6 +32,12 @@ _IMAGES: Final = frozenset(["image", "figure", "thumbnail"])
 _TOOL_FIELD = re.compile(
     r":(?:orphan|tocdepth|nocomments|nosearch|no-search|hidetoc|hide-toc)(?:[ \t][^\n:]*)?:[^\n]*$"
 )
+_TITLE = re.compile(
+    r"(?<![^\n]\n)^(?:(?P<over>(?P<mark>[!-/:-@\[-`{-~])(?P=mark){2,})(?P<gap>[ \t]*\n[ \t]*))?"
+    r"(?P<words>\w[^\n]*)\n(?P<under>(?P<rule>[!-/:-@\[-`{-~])(?P=rule){2,})(?=[ \t]*$)",
+    re.MULTILINE,
+)
+"""A line below a blank one, and the rule below it; perhaps one above it, too."""
 _GRID = re.compile(r"\+[-=+]{2,}\+[ \t]*$")
 _SIMPLE_TABLE = re.compile(r"={2,}(?:[ \t]+={2,})+[ \t]*$")
 
@@ -38,7 +47,20 @@ def extract_rst(text: str) -> Extract:
     scanner = _Scanner(text=text, lines=text.split("\n"))
     scanner.scan()
     cleaned, source_lines = edited(text, scanner.edits)
+    if scanner.substitutions:
+        cleaned = _with_long_rules(cleaned)
     return Extract(text=cleaned, markup="rst", title=rst_title(cleaned), source_lines=source_lines)
+
+
+def _with_long_rules(text: str) -> str:
+    """The text with the rules of titles as long as these: what was put into a title may have made it longer."""
+
+    def lengthened(title: re.Match[str]) -> str:
+        over, words, under = title["over"] or "", title["words"], title["under"]
+        rule = under[0] * max(len(under), len(words))
+        return f"{rule if over else ''}{title['gap'] or ''}{words}\n{rule}"
+
+    return _TITLE.sub(lengthened, text)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,11 +78,13 @@ class _Scanner:
     literal_after: int = -1
     """Indentation of a paragraph that ended with `::`; -1 when the last one did not."""
     blank_before: bool = True
+    substitutions: Substitutions = field(default_factory=Substitutions)
 
     def scan(self) -> None:
         """Take the whole text."""
         if not any(mark in self.text for mark in _MARKS):
             return
+        self.substitutions = read_substitutions(self.text)
         while self.number < len(self.lines):
             line = self.lines[self.number]
             stripped = line.lstrip()
@@ -117,6 +141,8 @@ class _Scanner:
         if body == "dropped":
             self._cut(1 + self._body_lines(indent))
             return
+        if directive["name"].lower() in TABLES and self._take_table(name, argument, indent):
+            return
         if name in _IMAGES:
             self._take_image(argument)
         elif is_verbatim(name):
@@ -126,10 +152,29 @@ class _Scanner:
             self.literal_after = indent if argument.endswith("::") else -1
             self._advance()
         self._take_options()
-        if body == "verbatim":
+        if name == "parsed-literal" and self.substitutions:
+            start = self.start
+            self._pass_body(base=indent)
+            self.edits += inline_edits(self.text, start, min(self.start, len(self.text)), self.substitutions)
+        elif body == "verbatim":
             self._pass_body(base=indent)
         elif is_admonition(name) and not argument and not self._line().strip() and self.number < len(self.lines) - 1:
             self._cut(1)  # the body continues the label
+
+    def _take_table(self, name: str, argument: str, indent: int) -> bool:
+        """Put rows in the place of a directive that lists them; False where it lists none."""
+        count = 1 + self._body_lines(indent)
+        lines = self.lines[self.number : self.number + count]
+        edits = table_edits(name, argument, lines, indent=indent, substitutions=self.substitutions)
+        if not edits:
+            return False
+        self._flush()
+        starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self.edits += [(self.start + starts[at], self.start + starts[end] - 1, words) for at, end, words in edits]
+        for _ in range(count):
+            self._advance()
+        self.prose_start = self.start
+        return True
 
     def _edit_directive(self, directive: re.Match[str], indent: int, words: str) -> None:
         """Put the words in the place of the line; what of its argument ends them stays as prose of its own."""
@@ -223,7 +268,7 @@ class _Scanner:
         self._advance()
         while self.number < len(self.lines) and belongs(self.lines[self.number]):
             self._advance()
-        self.prose_start = self.start
+        self._end_table()
 
     def _pass_simple_table(self) -> None:
         """Leave a table alone: up to a rule with a blank line below, or what no table holds."""
@@ -237,11 +282,18 @@ class _Scanner:
             self._advance()
             if ends:
                 break
-        self.prose_start = self.start
+        self._end_table()
+
+    def _end_table(self) -> None:
+        """Of what was left alone since the last prose, put in what its references stand for."""
+        end = min(self.start, len(self.text))
+        if self.substitutions:
+            self.edits += reference_edits(self.text, self.prose_start, end, self.substitutions)
+        self.prose_start = end
 
     def _flush(self) -> None:
         """Look through the prose so far for inline markup."""
         end = min(self.start, len(self.text))
-        if self.prose_start < end and "`" in self.text:
-            self.edits += inline_edits(self.text, self.prose_start, end)
+        if self.prose_start < end and ("`" in self.text or self.substitutions):
+            self.edits += inline_edits(self.text, self.prose_start, end, self.substitutions)
         self.prose_start = end

@@ -32,7 +32,7 @@ _ADMONITIONS: Final = {
     "versionremoved": "Removed in version",
 }
 _VERBATIM_WORDS = (
-    "code code-block sourcecode parsed-literal math prompt doctest testcode testoutput list-table csv-table table"
+    "code code-block sourcecode parsed-literal math prompt doctest testcode testoutput list-table csv-table"
     " productionlist graphviz digraph graph mermaid uml plantuml plot ipython jupyter-execute console terminal"
     " autosummary flat-table"
 )
@@ -45,7 +45,7 @@ _DROPPED_WORDS = (
 )
 _DROPPED: Final = frozenset(_DROPPED_WORDS.split())
 _TRANSPARENT_WORDS = (
-    "only container class rst-class cssclass topic sidebar rubric epigraph pull-quote highlights compound glossary"
+    "only container class rst-class cssclass table topic sidebar rubric epigraph pull-quote highlights compound glossary"
     " hlist tab-set tabs tab tab-item group-tab code-tab dropdown grid grid-item grid-item-card card centered figure"
     " image thumbnail panels details collapse list-item"
 )
@@ -65,7 +65,7 @@ _OBJECT_KINDS: Final = {
 _KNOWN: Final = _VERBATIM | _DROPPED | _TRANSPARENT | _ADMONITIONS.keys() | _OBJECT_KINDS.keys()
 _OF_WORD: Final = {
     "block": "code-block", "code": "code-block", "prompt": "prompt", "console": "console", "terminal": "terminal",
-    "graph": "graph", "table": "table", "tab": "tab", "tabs": "tabs", "group": "tab", "card": "card",
+    "graph": "graph", "table": "flat-table", "tab": "tab", "tabs": "tabs", "group": "tab", "card": "card",
     "dropdown": "dropdown",
 }  # fmt: skip
 """By a word in the name of a directive that nobody knows."""

@@ -146,12 +146,12 @@ def test_html_keeps_what_a_reader_sees_and_its_lines(cleaned: Cleaned) -> None:
     document = cleaned(HTML, path="a.html")
     lines = document.text.split("\n")
     assert [line for line in lines if line] == [
-        "## Set up", "First bold and more.", "- one", "- two", "```", "def f():", "    return 1", "```", "a | b",
-        "1 | 2", "after",
+        "## Set up", "First bold and more.", "- one", "- two", "```", "def f():", "    return 1", "```", "| a | b |",
+        "| --- | --- |", "| 1 | 2 |", "after",
     ]  # fmt: skip
     source = dict(zip(lines, document.source_lines or (), strict=True))
-    assert {line: source[line] for line in ("## Set up", "First bold and more.", "- one", "def f():", "a | b")} == {
-        "## Set up": 5, "First bold and more.": 7, "- one": 9, "def f():": 10, "a | b": 14,
+    assert {line: source[line] for line in ("## Set up", "First bold and more.", "- one", "def f():", "| a | b |")} == {
+        "## Set up": 5, "First bold and more.": 7, "- one": 9, "def f():": 10, "| a | b |": 14,
     }  # fmt: skip
     assert source["    return 1"] == 12
     assert source["after"] == 16

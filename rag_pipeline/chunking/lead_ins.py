@@ -1,0 +1,73 @@
+"""Blocks of prose that say nothing alone: headings, lead-ins (`Returns:`), labels, captions, `New in version 1.2:`.
+
+They stay with what they lead to: the gap after them is the last one that is cut. Where nothing follows, as at the end
+of a section, they stay with what stands above them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from rag_pipeline.chunking.blocks import GLUE, PARAGRAPH, Block
+from rag_pipeline.chunking.prose_blocks import LIST_ITEM
+
+_MAX_LEAD_IN_CHARS: Final = 200
+_MAX_LABEL_CHARS: Final = 60
+_MAX_LABEL_WORDS: Final = 6
+_MAX_BLOCK_CHARS: Final = 300
+"""With the blank lines after it."""
+_CLOSING: Final = "*_`\"')]"
+_COLON: Final = re.compile(r"[:：][*_`\"')\]]*+$")
+_ENDS_SENTENCE: Final = frozenset(".!?…。！？;,")
+_WORD: Final = re.compile(r"\w")
+_NO_LABEL: Final = frozenset("|+-*>`~=<")
+"""What a table, a list item, a quote, a fence, a rule or an element begins with."""
+
+
+def with_lead_ins(text: str, blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, each lead-in glued to the block after it, or to the one before it where it leads to nothing."""
+    glued = list(blocks)
+    following: Block | None = None
+    is_left_over = True  # a heading that nothing but headings follow
+    for number in range(len(blocks) - 1, -1, -1):
+        block = blocks[number]
+        if block.kind == "heading":
+            if is_left_over:
+                glued[number] = _glued(glued[number])
+        elif block.kind == "prose" and block.end - block.start <= _MAX_BLOCK_CHARS:
+            words = text[block.start : block.end].strip()
+            if words[-1:] not in _ENDS_SENTENCE and _is_lead_in(words, block, following):
+                if following and _leads_to(block, following):
+                    glued[number + 1] = _glued(glued[number + 1])
+                else:
+                    glued[number] = _glued(glued[number])
+        is_left_over = is_left_over and block.kind == "heading"
+        following = block
+    return glued
+
+
+def _glued(block: Block) -> Block:
+    return block._replace(level=GLUE, opens_section=False)
+
+
+def _leads_to(block: Block, following: Block) -> bool:
+    return following.kind != "heading" and not following.opens_section and _depth(following) >= _depth(block)
+
+
+def _depth(block: Block) -> int:
+    return PARAGRAPH if block.level == GLUE else block.level
+
+
+def _is_lead_in(words: str, block: Block, following: Block | None) -> bool:
+    """Whether the block is so short, and so worded, that it says nothing without the next one."""
+    if len(words) > _MAX_LEAD_IN_CHARS:
+        return False
+    ends_with_colon = _COLON.search(words) is not None
+    if LIST_ITEM.match(words):  # its own items are deeper
+        return ends_with_colon and following is not None and _depth(following) > _depth(block)
+    if ends_with_colon or not _WORD.search(words):
+        return True
+    is_short = len(words) <= _MAX_LABEL_CHARS and "\n" not in words and words.count(" ") < _MAX_LABEL_WORDS
+    return is_short and words[0] not in _NO_LABEL and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
