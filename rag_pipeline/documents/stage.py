@@ -10,7 +10,7 @@ from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
-from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, clean
+from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, ENCODING, GUESSED, clean
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
@@ -36,6 +36,8 @@ class DocumentsReport(DeriveReport):
 
     redactions: Counter[str] = field(default_factory=Counter)
     """Redacted values by kind, in the documents that were cleaned anew."""
+    guessed_encodings: int = 0
+    """Documents among them whose encoding had to be guessed, with little to go by."""
 
 
 def fingerprint(threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAULT_REDACTION) -> str:
@@ -96,7 +98,7 @@ def clean_items(
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
             read = _newest(lake, part, inputs, advance)
-            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report.redactions)
+            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report)
 
         return derive(
             lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS, transform=transform, progress=progress,
@@ -104,10 +106,11 @@ def clean_items(
         )  # fmt: skip
 
 
-def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterator[pa.RecordBatch], report: DocumentsReport) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for metadata in metadata_naming(batch, BY_KIND):
-            redactions.update(redactions_in(metadata))
+            report.redactions.update(redactions_in(metadata))
+        report.guessed_encodings += sum(each[ENCODING] == GUESSED for each in metadata_naming(batch, ENCODING))
         yield batch
 
 
