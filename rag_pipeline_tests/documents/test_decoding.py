@@ -120,8 +120,8 @@ def test_unseen_characters_neither_glue_words_nor_stay_inside(text: str, plain: 
 
 
 UNSEEN = (
-    "ab Aé\u0301\u0338⫝ก\u0e48\u0e21\u0940\u093c\u0915\u094d👩❤\ufe0f_.\n\r\t\x85\u2028\xad\u200b\u200c\u200d\u2060\ufeff\ufff9\ufffa"
-    "\u202e\x1b[]mC0;\x07\x08\\\U000e0041\x00\x1f"
+    "ab Aé\u0301\u0338⫝ก\u0e48\u0e21\u0940\u093c\u0915\u094d👩❤\ufe0f_.\n\r\t\x85\u2028\xad\u200b\u200c\u200d"
+    "\u2060\ufeff\ufff9\ufffa\u202e\x1b[]mC0;\x07\x08\\\U000e0041\x00\x1f"
 )
 
 
