@@ -57,6 +57,8 @@ class Summary:
     skipped: dict[str, int] = field(default_factory=dict)
     """By reason; a plain dict, because `dataclasses.asdict` cannot copy a Counter (Python 3.11)."""
     documents: int = 0
+    guessed_encodings: int = 0
+    """Documents among them whose encoding had to be guessed, with little to go by."""
     chunks: int = 0
     embedded: int = 0
     reused: int = 0
@@ -164,6 +166,7 @@ def print_summary(summary: Summary) -> None:
         *([("drops", f"{summary.drops:,} taken, {len(summary.rejected):,} rejected")] if summary.drops else []),
         *([("GitHub", f"{summary.requests:,} requests")] if summary.requests else []),
         ("documents", f"{summary.documents:,}"),
+        *([("guessed encodings", f"{summary.guessed_encodings:,}")] if summary.guessed_encodings else []),
         ("chunks", f"{summary.chunks:,}"),
         ("embedded", f"{summary.embedded:,}"),
         (
@@ -241,6 +244,8 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
             report = cast("DeriveReport", reports[stage])
             setattr(summary, stage, getattr(summary, stage) + report.rows)
             summary.quarantined += len(report.failures)
+            # Of documents alone.
+            summary.guessed_encodings += getattr(report, "guessed_encodings", 0)
     if "embeddings" in reports:
         embeddings = cast("EmbeddingsReport", reports["embeddings"])
         summary.embedded += embeddings.embedded

@@ -5,13 +5,15 @@ Pure: the same item gives the same document. Secrets are redacted last, from eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final
 
 from rag_pipeline.documents.asciidoc import extract_asciidoc
 from rag_pipeline.documents.code_text import extract_code
-from rag_pipeline.documents.decoding import decode, plain_text
+from rag_pipeline.documents.decoding import decode, plain_lines, plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.kinds import Kind, kind_of
 from rag_pipeline.documents.markdown import extract_markdown
@@ -24,7 +26,7 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
 from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "7"
+CLEANING_VERSION: str = "8"
 """Raised whenever the same item would give another text, title, metadata or lines; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
@@ -32,6 +34,15 @@ DEFAULT_THREADS: Final = Threads()
 
 DEFAULT_REDACTION: Final = Redaction()
 """Other defaults redact other values: they are another version."""
+
+ENCODING: Final = "encoding"
+"""The key of the metadata that names the encoding of a text that was not UTF-8."""
+GUESSED: Final = "guessed"
+"""Its value where little speaks for the encoding that was taken."""
+DECLARED_ENCODING: Final = "declared_encoding"
+"""The key of an item's metadata under which a source says in which encoding its content may be."""
+_WHOLE: Final = re.compile(r"(\S+)")
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]+)", re.IGNORECASE)
 
 
 def _extract_html(text: str) -> Extract:
@@ -54,7 +65,8 @@ def clean(
 ) -> Document:
     """The item's text in NFC with `\\n` newlines, its title (1 to 200 characters) and metadata; tombstones stay empty.
 
-    Metadata gains `encoding` (when it was not UTF-8), `replaced_characters` (when some were lost in decoding),
+    Metadata gains `encoding` (when it was not UTF-8; `guessed` when little speaks for it, and then `guessed_encoding`
+    says which was taken), `replaced_characters` (when some were lost in decoding),
     `front_matter` (markdown), `dropped_comments` (threads: how many were left out, by authors that `threads` calls
     noisy) and `files` (pull requests: the paths they change, at most 300). Text without any words is returned as it is:
     it makes no chunks.
@@ -67,18 +79,37 @@ def clean(
     """
     if item.deleted:
         return _document(item, Extract(text="", markup="text"), metadata=item.metadata)
-    decoded = decode(item.content)
-    extract = _extract(item, decoded.text, threads)
+    kind = kind_of(item)
+    decoded = decode(item.content, declared=_declared_encodings(item), is_json=kind in ("notebook", "thread"))
+    extract = _extract(item, kind, decoded.text, threads)
+    extract = replace(extract, source_lines=_lines_of(extract.source_lines, decoded.source_lines))
     metadata = {**item.metadata, **extract.metadata}
-    if decoded.encoding != "utf-8":
-        metadata["encoding"] = decoded.encoding
+    if decoded.is_guessed:
+        metadata |= {ENCODING: GUESSED, "guessed_encoding": decoded.encoding}
+    elif decoded.encoding != "utf-8":
+        metadata[ENCODING] = decoded.encoding
     if decoded.replaced_characters:
         metadata["replaced_characters"] = decoded.replaced_characters
     return redact_document(_document(item, extract, metadata=metadata), settings=redaction)
 
 
-def _extract(item: SourceItem, text: str, threads: Threads) -> Extract:
-    kind = kind_of(item)
+def _declared_encodings(item: SourceItem) -> Iterator[str]:
+    """The encodings that the source names: its own word for it, and that of a Content-Type."""
+    for key, pattern in ((DECLARED_ENCODING, _WHOLE), ("content_type", _CHARSET)):
+        value = item.metadata.get(key)
+        if isinstance(value, str) and (found := pattern.search(value)):
+            yield found[1]
+
+
+def _lines_of(lines: Sequence[int] | None, source_lines: Sequence[int] | None) -> Sequence[int] | None:
+    """Source lines of what has these `lines` of a text whose own lines are those `source_lines`."""
+    if lines is None or source_lines is None:
+        return source_lines if lines is None else lines
+    last = len(source_lines)
+    return [source_lines[min(line, last) - 1] for line in lines]
+
+
+def _extract(item: SourceItem, kind: Kind, text: str, threads: Threads) -> Extract:
     if kind == "code":
         # Git's items name their commit; that source has judged by the same marks, and by `.gitattributes`.
         return extract_code(text, path=item.path, judged="commit" in item.metadata)
@@ -90,6 +121,11 @@ def _extract(item: SourceItem, text: str, threads: Threads) -> Extract:
 
 
 def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json]) -> Document:
+    text, source_lines = extract.text, extract.source_lines
+    if not extract.sections:  # which know their places
+        # Where markup is gone, an accent may have come to stand behind its letter, and entities become characters.
+        text, lines = plain_lines(text)
+        source_lines = _lines_of(lines, source_lines)
     return Document(
         tenant=item.tenant,
         document_id=document_id(tenant=item.tenant, source_type=item.source_type, source_id=item.source_id),
@@ -102,8 +138,7 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         as_of=item.as_of,
         scope=item.scope,
         deleted=item.deleted,
-        # Where markup is gone, an accent may have come to stand behind its letter. Sections know their places.
-        text=extract.text if extract.sections else plain_text(extract.text),
+        text=text,
         markup=extract.markup,
         title=_title(item, extract),
         path=item.path,
@@ -111,7 +146,7 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         url=item.url,
         # A thread's lines are ours, not its page's.
         anchor=None if extract.sections else item.anchor,
-        source_lines=extract.source_lines,
+        source_lines=source_lines,
         sections=extract.sections,
         metadata=metadata,
     )

@@ -30,6 +30,8 @@ _NOISE = frozenset(_NOISE_TAGS.split())
 _INLINE = frozenset(_INLINE_TAGS.split())
 _TIGHT = frozenset(_TIGHT_TAGS.split())  # begins a new line, but not a new paragraph
 _CONTENT = frozenset(["main", "article", "section"])
+_LINE_ENDS = re.compile("[\r\n\x85\u2028\u2029]+")
+"""Entities may be line ends, but the lines are counted here."""
 _ANCHOR_MARKS = frozenset("¶#§\uf0c1")
 _HEADINGS = {f"h{depth}": "#" * depth + " " for depth in range(1, 7)}
 
@@ -260,5 +262,5 @@ class _Page:
             self.lines.append("")
             self.source_lines.append(source_line)
         self.blank_before = False
-        self.lines.append(re.sub(r"\n+", " ", line))
+        self.lines.append(_LINE_ENDS.sub(" ", line))
         self.source_lines.append(source_line)

@@ -15,7 +15,6 @@ from rag_pipeline.errors import ItemError
 
 _MAX_OUTPUT_LINES = 20
 _MAX_OUTPUT_LINE_CHARS = 500
-_TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MAX_HTML_CHARS = 100_000
 _TEXTS = ("text/plain", "text/markdown", "text/latex")
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#.-]{0,30}")
@@ -89,7 +88,7 @@ def _output_text(output: Mapping[str, object]) -> str:
             text = extract_html(html[:_MAX_HTML_CHARS]).text
     else:
         text = _joined(output.get("text"))
-    return "\n".join(_last_state(line) for line in _TERMINAL_CODES.sub("", text).split("\n"))
+    return plain_text("\n".join(_last_state(line) for line in text.split("\n")))
 
 
 def _last_state(line: str) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
-from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, clean
+from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, ENCODING, GUESSED, clean
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
@@ -37,6 +37,8 @@ class DocumentsReport(DeriveReport):
 
     redactions: Counter[str] = field(default_factory=Counter)
     """Redacted values by kind, in the documents that were cleaned anew."""
+    guessed_encodings: int = 0
+    """Documents among them whose encoding had to be guessed, with little to go by."""
 
 
 def fingerprint(threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAULT_REDACTION) -> str:
@@ -103,7 +105,7 @@ def clean_items(
 
             def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 made = spread(batches, cleaning, pool=pool, failures=failures, advance=advance)
-                return _counted(made, report.redactions)
+                return _counted(made, report)
 
             work = RowWork(
                 read=lambda: _newest(lake, part, inputs, superseded),
@@ -128,10 +130,11 @@ def _document_ids(batch: pa.RecordBatch) -> list[bytes]:
     return [document_id(tenant=t, source_type=kind, source_id=name).bytes for t, kind, name in identities]
 
 
-def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterator[pa.RecordBatch], report: DocumentsReport) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for metadata in metadata_naming(batch, BY_KIND):
-            redactions.update(redactions_in(metadata))
+            report.redactions.update(redactions_in(metadata))
+        report.guessed_encodings += sum(each[ENCODING] == GUESSED for each in metadata_naming(batch, ENCODING))
         yield batch
 
 

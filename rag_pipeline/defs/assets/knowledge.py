@@ -59,7 +59,7 @@ def documents_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 left_aside=report.left_aside,
             )  # fmt: skip
         pipeline.reports["documents"] = report
-        metadata = _derived(report) | _redacted(report) | failed
+        metadata = _derived(report) | _cleaned(report) | failed
         if report.rows:
             metadata |= plot_by_name("documents of these days by language", _languages(lake, days))
             metadata |= _preview(lake, "documents", days, ("title", "source_type", "path", "deleted"))
@@ -178,9 +178,12 @@ def _derived(report: DeriveReport) -> Metadata:
     }
 
 
-def _redacted(report: DocumentsReport) -> Metadata:
-    """How many secrets the cleaned documents held, by kind; never a value."""
-    metadata: Metadata = {"redactions": dg.MetadataValue.int(report.redactions.total())}
+def _cleaned(report: DocumentsReport) -> Metadata:
+    """Documents of a guessed encoding, and how many secrets they held, by kind; never a value."""
+    metadata: Metadata = {
+        "guessed_encodings": dg.MetadataValue.int(report.guessed_encodings),
+        "redactions": dg.MetadataValue.int(report.redactions.total()),
+    }
     if report.redactions:
         rows = sorted(report.redactions.items(), key=lambda entry: (-entry[1], entry[0]))
         metadata["redactions_by_kind"] = table(("kind", "values"), rows)
