@@ -104,16 +104,50 @@ def saturation(occurrences: Amount, length: Amount, *, statistics: Statistics, p
     return occurrences / (occurrences + k1 * (1 - b) + (k1 * b / statistics.mean_length) * length)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instead:
+    """A term that may stand where another one is asked for, such as the word without its accents."""
+
+    term: str
+    asked: str
+    factor: float
+    """What it counts where the other one is held, too."""
+
+
+def weigh(
+    asked: Mapping[str, float], holding: Mapping[str, int], statistics: Statistics, *, instead: Sequence[Instead] = ()
+) -> dict[str, float]:
+    """The weight of each term that some chunk holds: its factor times its idf.
+
+    A term that stands in for another says as much as it is rare, but no more than its factor of what the other one
+    says, where that one is held at all: what is written as it was asked for comes first.
+    """
+    weights = {term: factor * idf(holding[term], statistics) for term, factor in asked.items() if holding.get(term)}
+    exact = dict(weights)
+    for one in instead:
+        if holding.get(one.term) and one.term not in exact:
+            weight = asked[one.asked] * idf(holding[one.term], statistics)
+            most = one.factor * exact[one.asked] if one.asked in exact else weight
+            weights[one.term] = max(weights.get(one.term, 0.0), min(weight, most))
+    return weights
+
+
 class Ranking:
-    """Scores chunks for one question: its terms, each with its factor in the sum (`asked`, above 0)."""
+    """Scores chunks for one question: its terms, each with its factor in the sum (`asked`, above 0).
+
+    `instead`: see `weigh`.
+    """
 
     def __init__(
-        self, terms: Sequence[Term], asked: Mapping[str, float], statistics: Statistics, parameters: Parameters
-    ) -> None:
+        self, terms: Sequence[Term], asked: Mapping[str, float], statistics: Statistics, parameters: Parameters, *,
+        instead: Sequence[Instead] = (),
+    ) -> None:  # fmt: skip
         self.statistics = statistics
         self._parameters = parameters
+        weights = weigh(asked, {term.text: term.holding for term in terms}, statistics, instead=instead)
+        self._named = {one.term: one.asked for one in reversed(instead) if one.term not in asked}
         # The rarest first: what has none of them can hardly be among the best.
-        weighted = [(asked[term.text] * idf(term.holding, statistics), term) for term in terms if term.holding > 0]
+        weighted = [(weights[term.text], term) for term in terms if term.text in weights]
         weighted.sort(key=lambda pair: (-pair[0], pair[1].text))
         self.terms = [term for _, term in weighted]
         self.weights = [weight for weight, _ in weighted]
@@ -126,12 +160,14 @@ class Ranking:
         return total
 
     def matches(self, numbers: Sequence[int]) -> dict[int, list[str]]:
-        """The terms that each chunk holds, those that say the most first."""
+        """The question's terms that each chunk holds in some spelling, those that say the most first."""
         wanted = np.array(numbers, dtype=np.uint32)  # of another type, all numbers would be converted
         found: dict[int, list[str]] = {number: [] for number in numbers}
         for term in self.terms:
             for at in np.flatnonzero(among(wanted, term.numbers)).tolist():
-                found[numbers[at]].append(term.text)
+                name = self._named.get(term.text, term.text)
+                if name not in found[numbers[at]]:
+                    found[numbers[at]].append(name)
         return found
 
     def best(self, limit: int) -> list[tuple[int, float]]:

@@ -54,6 +54,8 @@ class Context:
     reason: Reason
     tokens: int = 0
     """Of `text`, at most the budget."""
+    degraded: str = ""
+    """What the search did without, where whoever asked for the context says so; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

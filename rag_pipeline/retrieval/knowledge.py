@@ -116,15 +116,20 @@ class Knowledge:
     def context(self, query: SearchQuery, *, budget_tokens: int) -> Context:
         """Numbered, fenced passages for a prompt, at most `budget_tokens` (100 to 20,000) of them; see `build_context`.
 
+        `degraded` says what the search did without.
+
         Raises:
             ConfigError, DatabaseUnavailable, TransientError: as `find`; all else is the context's `reason`.
         """
         failed: list[Exception] = []
+        degraded: list[str] = []
 
         def search(checked: SearchQuery) -> Sequence[object]:
             try:
                 # The question as it was checked, and where to look as it was asked.
-                return self.find(replace(query, text=checked.text)).hits
+                found = self.find(replace(query, text=checked.text))
+                degraded.append(found.degraded)
+                return found.hits
             except Exception as error:
                 failed.append(error)
                 raise
@@ -136,7 +141,7 @@ class Knowledge:
         )  # fmt: skip
         if failed:
             raise failed[0]
-        return context
+        return replace(context, degraded="".join(degraded))
 
     def close(self) -> None:
         """Let go of models and connections; safe to call twice."""

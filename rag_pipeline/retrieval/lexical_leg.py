@@ -11,8 +11,9 @@ import numpy as np
 
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lexical.bm25 import Numbers, Parameters, Ranking, Scores, Statistics, Term
+from rag_pipeline.lexical.bm25 import Instead, Numbers, Parameters, Ranking, Scores, Statistics, Term
 from rag_pipeline.lexical.postings import Entries, read_entries, read_members
+from rag_pipeline.lexical.questions import other_spellings
 from rag_pipeline.retrieval.term_cache import SHARED, TermCache
 
 
@@ -72,30 +73,43 @@ def lexical_ranking(
     allowed: Numbers | None = None,
     cache: TermCache = SHARED,
 ) -> Ranking:
-    """BM25 of weighted terms over these segments; `allowed` (ascending): only these chunks are ranked.
+    """BM25 of weighted terms over these segments, whichever way they are spelt.
 
-    How rare a term is does not depend on `allowed`, but on all that the asker may see.
+    `allowed` (ascending): only these chunks are ranked. How rare a term is does not depend on it, but on all that the
+    asker may see.
     """
-    terms = _terms(connection, asked, segments=segments, cache=cache)
+    instead = spelt_otherwise(asked)
+    wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
+    terms = _terms(connection, wanted, segments=segments, cache=cache)
     if allowed is not None:
         terms = [replace(term, entries=_only(term, allowed)) for term in terms]
-    return Ranking(terms, asked, segments.statistics, parameters)
+    return Ranking(terms, asked, segments.statistics, parameters, instead=instead)
+
+
+def spelt_otherwise(asked: Iterable[str]) -> list[Instead]:
+    """Other spellings of a question's terms."""
+    return [
+        Instead(term=spelling, asked=term, factor=factor)
+        for term in asked
+        for spelling, factor in other_spellings(term).items()
+    ]
 
 
 def _terms(connection: Connection, asked: Iterable[str], *, segments: VisibleSegments, cache: TermCache) -> list[Term]:
-    """The terms that occur at all, from memory where they were read before."""
+    """The terms, from memory where they were looked for before; one that occurs nowhere is held by no chunk."""
     known = {text: term for text in asked if (term := cache.get(segments.key, text)) is not None}
-    values = {"segments": list(segments.ids), "terms": [text for text in asked if text not in known]}
+    unknown = [text for text in asked if text not in known]
+    values = {"segments": list(segments.ids), "terms": unknown}
     parts: defaultdict[str, list[bytes]] = defaultdict(list)
     holding: Counter[str] = Counter()
-    if values["terms"]:
+    if unknown:
         with connection.cursor(binary=True) as cursor:
             for text, added, removed, entries in cursor.execute(queries("segments")["entries"], values):
                 parts[text].append(entries)
                 holding[text] += added - removed
-    for text, held in holding.items():
+    for text in unknown:
         entries = read_entries(parts[text], removed=segments.removed)
-        known[text] = Term(text=text, holding=held, entries=entries)
+        known[text] = Term(text=text, holding=holding[text], entries=entries)
         cache.put(segments.key, known[text])
     return list(known.values())
 

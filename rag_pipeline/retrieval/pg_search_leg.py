@@ -22,8 +22,8 @@ from rag_pipeline.index.pg_search import is_whole, on_tenant
 from rag_pipeline.index.segments import Worded, lexical_text
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.analyzer import count_terms
-from rag_pipeline.lexical.bm25 import Numbers, Parameters, Scores, idf, saturation
-from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of
+from rag_pipeline.lexical.bm25 import Numbers, Parameters, Scores, saturation, weigh
+from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of, spelt_otherwise
 
 _CHOICE: Final = 2
 """Candidates per chunk that is asked for: the extension's order differs a little from ours."""
@@ -84,8 +84,11 @@ class PgSearchRanking:
         self._allowed = None if allowed is None else allowed.tolist()
         self._parameters = parameters
         self.statistics = segments.statistics
-        holding = holding_of(connection, asked, segments=segments)
-        self._weights = {term: asked[term] * idf(held, self.statistics) for term, held in holding.items() if held > 0}
+        instead = spelt_otherwise(asked)
+        wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
+        holding = holding_of(connection, wanted, segments=segments)
+        self._weights = weigh(asked, holding, self.statistics, instead=instead)
+        self._named = {one.term: one.asked for one in reversed(instead) if one.term not in asked}
         self._counts: dict[int, Counter[str]] = {}
 
     def best(self, limit: int) -> list[tuple[int, float]]:
@@ -107,7 +110,10 @@ class PgSearchRanking:
     def matches(self, numbers: Sequence[int]) -> dict[int, list[str]]:
         """The terms that each chunk holds, those that say the most first."""
         terms = sorted(self._weights, key=lambda term: (-self._weights[term], term))
-        return {number: [term for term in terms if term in self._counts.get(number, ())] for number in numbers}
+        return {
+            number: list(dict.fromkeys(self._named.get(t, t) for t in terms if t in self._counts.get(number, ())))
+            for number in numbers
+        }
 
     def _score(self, counts: Counter[str]) -> float:
         length = float(counts.total())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
+from rag_pipeline.index.pool import PATIENCE_S
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.errors import refusal
 from rag_pipeline.serving.gate import Credentials
@@ -57,14 +58,40 @@ Shown = Annotated[Credentials, Depends(_credentials)]
 """What a request shows of who sent it; nothing of it has been looked at."""
 
 
-async def _reader(request: Request, services: ServicesOf, shown: Shown) -> Caller:
-    gate = services.gate
-    if gate.blocks(shown):
-        caller, allowance = await services.workers.run(lambda: gate.admit(shown))
-    else:
-        caller, allowance = gate.admit(shown)
-    request.state.caller, request.state.allowance = caller, allowance
-    return caller
+class Admission(Protocol):
+    """Finds out who sent the request."""
+
+    async def __call__(self, *, timeout_s: float | None = None) -> Caller:
+        """Who asks, once that is known; `timeout_s`: so long it may take, by default as long as any request.
+
+        Raises:
+            HTTPException: 401, 429; 503 or 504, it could not be looked up in time.
+            DatabaseUnavailable: it cannot be looked up.
+        """
+
+
+def _admission(request: Request, services: ServicesOf, shown: Shown) -> Admission:
+    async def admitted(*, timeout_s: float | None = None) -> Caller:
+        gate = services.gate
+        if gate.blocks(shown):
+            patience_s = PATIENCE_S if timeout_s is None else min(PATIENCE_S, timeout_s)
+            caller, allowance = await services.workers.run(
+                lambda: gate.admit(shown, patience_s=patience_s), timeout_s=timeout_s
+            )
+        else:
+            caller, allowance = gate.admit(shown)
+        request.state.caller, request.state.allowance = caller, allowance
+        return caller
+
+    return admitted
+
+
+Admitted = Annotated[Admission, Depends(_admission)]
+"""For a route that bounds itself how long it takes to find out who asks."""
+
+
+async def _reader(admission: Admitted) -> Caller:
+    return await admission()
 
 
 Reader = Annotated[Caller, Depends(_reader)]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from rag_pipeline.index.api_keys import key_of, looks_like_key
-from rag_pipeline.index.pool import Connections
+from rag_pipeline.index.pool import PATIENCE_S, Connections
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.errors import refusal
 from rag_pipeline.serving.quotas import Quotas, until_next_month
@@ -66,8 +66,8 @@ class Gate:
             return looks_like_key(shown.key)
         return self._quotas.is_limited
 
-    def who(self, shown: Credentials) -> Caller | None:
-        """Who asks; None: nobody who is known. Counts nothing.
+    def who(self, shown: Credentials, *, patience_s: float = PATIENCE_S) -> Caller | None:
+        """Who asks; None: nobody who is known. Counts nothing. `patience_s`: as long the database is waited for.
 
         Raises:
             DatabaseUnavailable: a key cannot be looked up.
@@ -76,20 +76,20 @@ class Gate:
             return Caller(tenant=self._settings.tenant, role="read")
         if shown.key is None or not looks_like_key(shown.key):
             return None
-        with self._pool.connection() as connection:
+        with self._pool.connection(patience_s=patience_s) as connection:
             key = key_of(connection, shown.key, now=self._clock())
         if key is None:
             return None
         return Caller(tenant=key.tenant, role=key.role, scopes=key.scopes, key_id=key.key_id)
 
-    def admit(self, shown: Credentials) -> tuple[Caller, Allowance]:
+    def admit(self, shown: Credentials, *, patience_s: float = PATIENCE_S) -> tuple[Caller, Allowance]:
         """Who asks, and how much more they may; what is wrong with a key that does not count is not told.
 
         Raises:
             HTTPException: 401, no key, or one that does not count; 429, too many requests in this minute or month.
             DatabaseUnavailable: a key cannot be looked up.
         """
-        caller = self.who(shown)
+        caller = self.who(shown, patience_s=patience_s)
         if caller is None:
             raise refusal(
                 401, "no valid API key was sent: send `Authorization: Bearer rag_…` with a key of "

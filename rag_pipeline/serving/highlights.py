@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from rag_pipeline.lexical.analyzer import placed_terms
-from rag_pipeline.lexical.questions import weighted_terms
+from rag_pipeline.lexical.questions import other_spellings, weighted_terms
 
 Span = tuple[int, int]
 """Start and end of a part of a text, in code points; the end is not part of it."""
@@ -15,7 +15,8 @@ def wanted_terms(question: str) -> frozenset[str]:
     """The terms of a question that are worth marking: function words only where it has no others."""
     weights = weighted_terms(question)
     telling = frozenset(term for term, weight in weights.items() if weight == 1.0)
-    return telling or frozenset(weights)
+    wanted = telling or frozenset(weights)
+    return wanted | {spelling for term in wanted for spelling in other_spellings(term)}
 
 
 def highlights(text: str, wanted: Collection[str]) -> list[Span]:

@@ -148,24 +148,29 @@ class ContextResult(BaseModel):
     text: str = Field(description=f"Passages under [Source N], each in fences. {_DATA}")
     tokens: int
     sources: list[HitOf] = Field(description="By their numbers.")
+    degraded: str = Field(description="What could not be done, and was done without; empty: nothing.")
 
     @classmethod
     def of(cls, context: Context) -> ContextResult:
         """The context that was built."""
         sources = [HitOf.of(hit, number) for number, hit in enumerate(context.sources, start=1)]
         return cls(
-            enabled=context.enabled, reason=context.reason, text=context.text, tokens=context.tokens, sources=sources
-        )
+            enabled=context.enabled, reason=context.reason, text=context.text, tokens=context.tokens, sources=sources,
+            degraded=context.degraded,
+        )  # fmt: skip
 
     def spoken(self) -> str:
         """For models to read."""
         if not self.enabled:
-            return f"There is no context for this ({self.reason})."
+            return f"There is no context for this ({self.reason}).{self._note()}"
         links = [
             f"[Source {source.number}] {one_line(source.title)}: {one_line(source.url, max_chars=_URL_CHARS)}"
             for source in self.sources
         ]
-        return "\n".join([self.text, "", "Links:", *links])
+        return "\n".join([self.text, "", "Links:", *links]) + self._note()
+
+    def _note(self) -> str:
+        return f"\n\nNote: {one_line(self.degraded, max_chars=500)}" if self.degraded else ""
 
 
 class SourcesResult(BaseModel):

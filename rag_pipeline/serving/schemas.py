@@ -137,6 +137,10 @@ class ContextBody(BodyFilters):
     )  # fmt: skip
     k: K = Field(default=20, description="So many hits are tried, best first.")
     min_score: Score | None = Field(default=None, description="Hits with a lower score are left out.")
+    timeout_ms: int | None = Field(
+        default=None, ge=50, le=60_000,
+        description="The answer is there after so long, with or without a context; by default as configured.",
+    )  # fmt: skip
 
 
 class ChunkBody(Body):
@@ -283,6 +287,7 @@ class ContextAnswer(BaseModel):
     enabled: bool = Field(description="Whether the text is worth putting into a prompt.")
     reason: Reason
     tokens: int
+    degraded: str = Field(description="What could not be done, and was done without; empty: nothing.")
 
 
 class ChunkOf(BaseModel):

@@ -11,11 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from rag_pipeline.embedding import Embedder
+from rag_pipeline.embedding.embedder import Vectors
+from rag_pipeline.embedding.passing import PassingEmbedder
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders
 from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
-from rag_pipeline.index.pool import Connections, connected_twice
+from rag_pipeline.index.pool import PATIENCE_S, Connections, connected_twice
+from rag_pipeline.model import EmbeddingSpace
+from rag_pipeline.retrieval.deadline import within
 from rag_pipeline.retrieval.observer import NOBODY, Observer
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.rerank import Reranker
@@ -45,8 +50,11 @@ class Searching:
         self._reranker = reranker
         self._caches = caches
 
-    def __call__(self, query: SearchQuery) -> Found:
+    def __call__(self, query: SearchQuery, *, timeout_s: float | None = None) -> Found:
         """What a search finds; blocks.
+
+        `timeout_s`: no more than half of it goes into waiting for a connection, and a quarter into waiting for the
+        question's vector, so that something is left to search by words.
 
         Raises:
             ConfigError: the query is not answerable as it stands.
@@ -59,24 +67,29 @@ class Searching:
 
         def work(connection: Connection) -> Found:
             self._waited(time.perf_counter() - started)
-            return self._found(connection, query)
+            return self._found(connection, query, timeout_s)
 
-        return connected_twice(self._reads.connection, work)
+        patience_s = PATIENCE_S if timeout_s is None else min(PATIENCE_S, timeout_s / 2)
+        return connected_twice(lambda: self._reads.connection(patience_s=patience_s), work)
 
-    def _found(self, connection: Connection, query: SearchQuery) -> Found:
+    def _found(self, connection: Connection, query: SearchQuery, timeout_s: float | None) -> Found:
         key, state = query_key(query, settings=self._fingerprint), index_state(connection, query.tenant)
         known = self._caches.results.get(key, state)
         if known is not None:
             return known
-        found = replace(self._searched(connection, query), state=state)
+        found = replace(self._searched(connection, query, timeout_s), state=state)
         if not found.degraded:
             self._caches.results.put(key, state, found)
         return found
 
-    def _searched(self, connection: Connection, query: SearchQuery) -> Found:
+    def _searched(self, connection: Connection, query: SearchQuery, timeout_s: float | None) -> Found:
+        def embedder_of(space: EmbeddingSpace) -> Embedder:
+            embedder = self._embedders.of(space)
+            return embedder if timeout_s is None else _Hurried(embedder, timeout_s / 4)
+
         retriever = Retriever(
             connection, settings=self._settings.retrieval, rerank=self._settings.rerank, reranker=self._reranker,
-            embedder_of=self._embedders.of, observer=self._observer,
+            embedder_of=embedder_of, observer=self._observer,
         )  # fmt: skip
         try:
             found = retriever.find(query)
@@ -92,3 +105,17 @@ class Searching:
             return found
         _log.warning("a search was degraded: %s", found.degraded)
         return replace(found, degraded=told(found.degraded))
+
+
+class _Hurried(PassingEmbedder):
+    """An embedder of questions that is waited for only so long."""
+
+    def __init__(self, embedder: Embedder, patience_s: float) -> None:
+        super().__init__(embedder)
+        self._patience_s = patience_s
+
+    def embed_query(self, text: str) -> Vectors:
+        try:
+            return within(self._patience_s, lambda: super(_Hurried, self).embed_query(text))
+        except TimeoutError as error:
+            raise TransientError(f"the model that embeds questions did not answer in time: {error}") from error

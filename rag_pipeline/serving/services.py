@@ -9,14 +9,13 @@ from datetime import datetime
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders
 from rag_pipeline.index.pool import Connections, Pool
 from rag_pipeline.index.query_log import QueryLog
-from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
 from rag_pipeline.serving.freshness import Conditions
 from rag_pipeline.serving.gate import Gate
 from rag_pipeline.serving.metrics import Metrics
 from rag_pipeline.serving.quotas import Quotas
+from rag_pipeline.serving.searching import Searching
 from rag_pipeline.serving.workers import Workers
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.inbox import Inbox
@@ -40,7 +39,7 @@ class Services:
     gate: Gate
     quotas: Quotas
     conditions: Conditions
-    search: Callable[[SearchQuery], Found]
+    search: Searching
     """Blocks; takes a connection from the pool."""
     inbox: Inbox
     documents: ReceivedDocuments

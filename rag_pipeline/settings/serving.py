@@ -33,6 +33,8 @@ class Serving(Section):
     """Of one tenant (UTC); none: no quota."""
     embedding_timeout_s: float = Field(default=5.0, gt=0)
     """For the vector of a question; without it, the words alone are searched."""
+    context_timeout_ms: int = Field(default=5_000, ge=50, le=60_000)
+    """`POST /v1/context` answers within this time, whatever hangs, unless a request names its own `timeout_ms`."""
     most_context_tokens: int = Field(default=4_000, ge=100, le=100_000)
     """The largest budget that a context may be asked for with."""
     embedding_cache: int = Field(default=2_048, ge=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from rag_pipeline.lexical import analyzer
 from rag_pipeline.lexical.analyzer import MAX_TERM_CHARS, count_terms, placed_terms, terms_of
-from rag_pipeline.lexical.questions import FUNCTION_WORD_WEIGHT, weighted_terms
+from rag_pipeline.lexical.questions import FUNCTION_WORD_WEIGHT, other_spellings, weighted_terms
 
 TEXTS = st.text() | st.text(alphabet="abAB01_.-/:'’@+# C東京éß\n", max_size=60)
 
@@ -41,7 +42,105 @@ def test_identifiers_whole_and_in_parts(text: str, terms: list[str]) -> None:
 @pytest.mark.parametrize("version", ["1.2.3", "v1.2.3", "V1.2.3"])
 def test_versions_are_kept_whole_with_or_without_their_v(version: str) -> None:
     assert terms_of(f"since {version}.") == ["sinc", "1.2.3"]
-    assert terms_of("2.0.0-rc1 3.13b2") == ["2.0.0-rc1", "3.13b2"]
+    assert terms_of("2.0.0-rc1 3.13b2") == ["2.0.0-rc1", "2.0.0", "3.13b2", "3.13"]
+
+
+GLUED = [
+    ("16.2", "postgres:16.2"),
+    ("16.2", "postgres-16.2-alpine"),
+    ("16.2", ">=16.2,<17"),
+    ("16.2", "v16.2"),
+    ("16.2", "16.2-rc1"),
+    ("3.11", "python3.11"),
+    ("3.11", "python:3.11-slim-bookworm"),
+    ("18.2.0", "react@18.2.0"),
+    ("20.1.0", "node-v20.1.0-linux-x64"),
+    ("22.04", "ubuntu-22.04"),
+    ("7.3.1", "falcon-7.3.1.tar.gz"),
+    ("1.2.3", "foo_1.2.3_amd64.deb"),
+    ("1.2.3", "libfoo.so.1.2.3"),
+    ("1.26", "numpy==1.26.*"),
+    ("10.20.30.40", "10.20.30.40:9125"),
+    ("1.2.3.4", "http://1.2.3.4/24"),
+    ("1.1", "HTTP/1.1"),
+    ("2.1", "section 2.1."),
+    ("2024-05-01", "backup-2024-05-01.tar.gz"),
+    ("2024-05", "2024-05-01T10:00:00"),
+    ("3000.5", "3,000.5"),
+    ("fe80::1", "[fe80::1]:8080"),
+    ("CVE-2024-1234", "(cve-2024-1234)"),
+    ("c++", "C++17"),
+]
+
+
+@pytest.mark.parametrize(("number", "glued"), GLUED)
+def test_a_number_is_a_term_of_its_own_wherever_it_stands(number: str, glued: str) -> None:
+    assert terms_of(number)[0] in terms_of(glued)
+
+
+@pytest.mark.parametrize("glued", ["16.2", "postgres:16.2", "postgres 16.2", "postgres16.2", "16.2/x", "x_16.2"])
+def test_a_version_is_not_its_numbers(glued: str) -> None:
+    assert not {"16", "2"} & set(terms_of(glued))
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("resume", "résumé"),
+        ("Muller", "Müller"),
+        ("Mueller", "Müller"),
+        ("strasse", "Straße"),
+        ("lodz", "Łódź"),
+        ("oresund", "Øresund"),
+        ("athina", "Athína"),
+        ("αθηνα", "Αθήνα"),
+        ("елка", "ёлка"),
+        ("كتاب", "كِتَاب"),
+        ("istanbul", "İstanbul"),
+        ("upload", "résumé-upload"),
+    ],
+)
+def test_accented_words_have_a_term_without_accents(asked: str, written: str) -> None:
+    plain = terms_of(asked)[0]
+    assert {plain, f"~{plain}"} & set(terms_of(written))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("résumé", "re\u0301sume\u0301"), ("ABC-12", "ＡＢＣ-１２"), ("fine", "ﬁne"), ("ガ", "ｶﾞ"), ("か\u3099", "が"),
+     ("한", "\u1112\u1161\u11ab"), ("co\u00adoperate", "cooperate")],
+)  # fmt: skip
+def test_what_looks_the_same_has_the_same_terms(one: str, other: str) -> None:
+    assert terms_of(one) == terms_of(other)
+
+
+@pytest.mark.parametrize("word", ["が", "ガ", "й", "한", "हिन्दी", "தமிழ்", "น้ำ"])
+def test_marks_that_make_another_letter_are_no_accents(word: str) -> None:
+    assert not any(term.startswith("~") for term in terms_of(word))
+
+
+@pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "বাংলা", "አማርኛ", "བོད", "עִבְרִית"])
+def test_vowel_signs_do_not_cut_words(word: str) -> None:
+    assert terms_of(f"({word})")[0] == unicodedata.normalize("NFKC", word)
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("ภาษา", "ฉันพูดภาษาไทยได้"),
+        ("น้ำ", "ดื่มน้ำเปล่า"),
+        ("ພາສາ", "ຂ້ອຍເວົ້າພາສາລາວ"),
+        ("ត្រី", "ខ្ញុំញ៉ាំត្រីឆ្អិន"),
+        ("ရေ", "ကျွန်တော်ရေသောက်တယ်"),
+        ("数据库", "连接数据库失败"),
+        ("猫", "黒い猫が好き"),
+        ("བོད", "བོད་སྐད་"),
+    ],
+)
+def test_words_of_scripts_without_spaces_are_found_in_sentences(word: str, sentence: str) -> None:
+    asked = set(weighted_terms(word))
+    assert asked
+    assert asked <= set(terms_of(sentence))
 
 
 @pytest.mark.parametrize(
@@ -63,8 +162,8 @@ def test_languages_named_with_signs_and_signs_after_words() -> None:
 
 
 def test_scripts_without_spaces_become_pairs() -> None:
-    assert terms_of("東京都") == ["東京", "京都"]
-    assert terms_of("京 東京のAPIs") == ["京", "東京", "京の", "api"]
+    assert terms_of("東京都") == ["東", "東京", "京", "京都", "都"]
+    assert terms_of("京 東京のAPIs") == ["京", "東", "東京", "京", "京の", "api"]
 
 
 @pytest.mark.parametrize(
@@ -89,12 +188,24 @@ def test_counts_are_those_of_the_terms(text: str) -> None:
 @example("東京.tower大阪")
 def test_every_run_of_letters_and_digits_is_found_by_itself(text: str) -> None:
     """But for what belongs together: a number inside a version, a letter after an apostrophe."""
-    without = re.sub(r"['’]|\d", " ", text)
+    without = re.sub(r"['’]|\d", " ", unicodedata.normalize("NFKC", text))
     found = set(terms_of(without))
-    for run in re.findall(r"[^\W_]+", without):
+    for run in re.findall(rf"[^\W_](?:[^\W_]|[{analyzer._MARK}])*", without):
         asked = terms_of(run)
         assert asked
         assert found & set(asked), run
+
+
+def test_a_question_asks_for_single_characters_only_alone() -> None:
+    assert list(weighted_terms("数据库")) == ["数据", "据库"]
+    assert list(weighted_terms("猫 和 数据")) == ["猫", "和", "数据"]
+
+
+def test_other_spellings_count_less_and_function_words_have_none() -> None:
+    assert set(other_spellings("resum")) == {"~resum"}
+    assert set(other_spellings("résumé")) == {"resum", "~resum"}
+    assert other_spellings("the") == other_spellings("16.2") == {}
+    assert max(other_spellings("müller").values()) < 1
 
 
 @given(TEXTS)
@@ -135,7 +246,7 @@ def test_small_words_of_a_question_weigh_less() -> None:
                                 ("path", "path")]),
         ("don't", [("dont", "don't")]),
         ("since v1.2.3", [("sinc", "since"), ("1.2.3", "v1.2.3")]),
-        ("東京都", [("東京", "東京"), ("京都", "京都")]),
+        ("東京都", [("東", "東"), ("東京", "東京"), ("京", "京"), ("京都", "京都"), ("都", "都")]),
     ],
 )  # fmt: skip
 def test_terms_are_placed_where_they_stand(text: str, places: list[tuple[str, str]]) -> None:

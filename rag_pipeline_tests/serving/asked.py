@@ -21,6 +21,7 @@ from rag_pipeline.serving.asking import Asking
 from rag_pipeline.serving.caches import Caches
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline_tests.serving.apps import Service
+from rag_pipeline_tests.serving.callers import let_in
 
 Event = Looked | Wrote | Answer
 
@@ -32,11 +33,11 @@ GLOBEX = Caller(tenant="globex", role="read", scopes=("user:*",))
 @contextmanager
 def asking_as(service: Service, caller: Caller) -> Iterator[TestClient]:
     """A client whose requests come from this caller."""
-    service.app.dependency_overrides[depends._reader] = lambda: caller
+    let_in(service.app, caller)
     try:
         yield service.client
     finally:
-        del service.app.dependency_overrides[depends._reader]
+        del service.app.dependency_overrides[depends._admission]
 
 
 @dataclass(kw_only=True)

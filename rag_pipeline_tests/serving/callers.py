@@ -15,4 +15,14 @@ def come_as(
 ) -> None:
     """Let all further requests be this caller's."""
     caller = Caller(tenant=tenant, role=role, scopes=scopes, key_id="0123456789ab")
-    app.dependency_overrides[depends._reader] = lambda: caller
+    let_in(app, caller)
+
+
+def let_in(app: FastAPI, caller: Caller) -> None:
+    """Take this for the caller of all further requests."""
+
+    async def admitted(*, timeout_s: float | None = None) -> Caller:
+        del timeout_s
+        return caller
+
+    app.dependency_overrides[depends._admission] = lambda: admitted
