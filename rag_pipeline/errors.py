@@ -19,6 +19,10 @@ class ConfigError(UserError):
     """The configuration file or the environment says something that cannot be followed."""
 
 
+class UnreadableText(ConfigError):
+    """The embedding model knows too few words of a text to tell it from others."""
+
+
 class NothingIndexed(ConfigError):
     """There is no index to ask yet, whatever is asked of it."""
 

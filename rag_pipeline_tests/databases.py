@@ -28,7 +28,7 @@ def empty(url: str) -> None:
     with connect(url) as connection:
         connection.execute(
             "TRUNCATE rag.segments, rag.postings, rag.links, rag.documents, rag.chunks, rag.evaluations, "
-            "rag.embedding_spaces, rag.source_progress, rag.windows_read, rag.stored_parts, "
+            "rag.embedding_spaces, rag.embedding_claims, rag.source_progress, rag.windows_read, rag.stored_parts, "
             "rag.ingestion_failures, rag.checked_parts, rag.source_freshness, rag.usage, rag.index_sizes, "
             "rag.forgotten, rag.api_keys, rag.requests_served, rag.query_log, rag.feedback, rag.index_changes "
             "RESTART IDENTITY"

@@ -4,7 +4,8 @@
 --                                                      │
 --   embedding_spaces ──────────────────────────────────┘
 --     ├──< source_progress, stored_parts     what the pipeline remembers of its own work
---     └──< evaluations                       how good it was at answering labelled questions
+--     ├──< evaluations                       how good it was at answering labelled questions
+--     └──< embedding_claims                  texts that runs embed just now
 --   segments ──< postings                    which chunks hold a term: exact BM25
 --   windows_read · ingestion_failures        what runs have read ahead, and what could not be processed
 --   checked_parts · source_freshness · usage · index_sizes · forgotten
@@ -185,7 +186,7 @@ $$;
 --     CREATE TABLE rag.vectors_1 (
 --         text_hash uuid NOT NULL,            -- of chunks.text: equal texts share one vector
 --         tenant_id text NOT NULL,            -- a vector is visible to the tenants that have its text
---         embedding halfvec(384) NOT NULL,    -- STORAGE PLAIN: in the row, never compressed
+--         embedding halfvec(384),             -- STORAGE PLAIN: in the row; NULL: a text that the model cannot read
 --         PRIMARY KEY (text_hash, tenant_id)
 --     );
 --
@@ -234,7 +235,7 @@ BEGIN
         'CREATE TABLE rag.%I (
              text_hash uuid NOT NULL,
              tenant_id text NOT NULL,
-             embedding halfvec(%s) NOT NULL,
+             embedding halfvec(%s),
              PRIMARY KEY (text_hash, tenant_id)
          )', name, dimensions) || whole;
     EXECUTE format('ALTER TABLE rag.%I ALTER COLUMN embedding SET STORAGE PLAIN', name);
@@ -265,6 +266,17 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Texts that runs embed just now, so that two runs do not embed and pay for the same one. A claim counts while the session
+-- that made it holds the advisory lock (1380009815, run), and for an hour at most: a run that is killed frees its claims.
+CREATE TABLE rag.embedding_claims (
+    space_id   integer NOT NULL,
+    text_hash  uuid NOT NULL,
+    run        integer NOT NULL,               -- second key of the lock
+    claimed_at timestamptz NOT NULL,
+    PRIMARY KEY (space_id, text_hash)
+);
+CREATE INDEX embedding_claims_run ON rag.embedding_claims (run);
 
 -- How good a space was at answering labelled questions, and when.
 CREATE TABLE rag.evaluations (
@@ -537,6 +549,7 @@ ALTER TABLE rag.schema_migrations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.segments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.postings ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.links ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.embedding_claims ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.evaluations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.checked_parts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.source_freshness ENABLE ROW LEVEL SECURITY;

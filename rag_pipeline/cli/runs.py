@@ -73,6 +73,10 @@ class Summary:
     """To GitHub."""
     embedding_spaces: list[str] = field(default_factory=list)
     """What there is to do about spaces that are being built."""
+    chunks_without_vector: int = 0
+    """Whose texts the embedding model cannot read."""
+    without_vector: str = ""
+    """What there is to do about them."""
     unreadable: list[str] = field(default_factory=list)
     """Why a repository could not be read, for each."""
     left_out: list[str] = field(default_factory=list)
@@ -177,6 +181,8 @@ def print_summary(summary: Summary) -> None:
     ]
     if summary.quarantined:
         rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
+    if summary.chunks_without_vector:
+        rows.append(("without a vector", f"{summary.chunks_without_vector:,} chunks: {summary.without_vector}"))
     rows += [("embedding spaces", note) for note in summary.embedding_spaces]
     rows.append(("seconds", "  ".join(f"{stage} {s:.2f}" for stage, s in summary.seconds.items())))
     own = sum(summary.seconds.values())
@@ -257,6 +263,8 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         summary.rows_written += index.written.rows
         summary.quarantined += len(index.failures)
         summary.embedding_spaces = cast("list[str]", reports["embedding_spaces"])
+        summary.chunks_without_vector += index.unreadable
+        summary.without_vector = cast("str", reports["without_vector"]) or summary.without_vector
 
 
 def _add_threads(summary: Summary, report: GitHubReport) -> None:

@@ -60,7 +60,8 @@ def space_rows(connection: Connection) -> list[dict[str, Any]]:
                 "space_id": space.space_id, "provider": space.provider, "model": space.model,
                 "dimensions": space.dimensions, "recipe": space.recipe, "status": space.status,
                 "partitions": space.partitions, "graph_over": space.graph,
-                "vectors": now.vectors, "missing": now.missing, "graph": now.has_graph, "bytes": now.bytes,
+                "vectors": now.vectors, "unreadable": now.unreadable,
+                "missing": now.missing, "graph": now.has_graph, "bytes": now.bytes,
                 "created_at": record.created_at, "activated_at": record.activated_at, "retired_at": record.retired_at,
             }
         )  # fmt: skip
@@ -114,8 +115,9 @@ def build_summary(report: BuildReport) -> dict[str, Any]:
     embeddings, now = report.embeddings, report.standing
     return {
         "embedded": embeddings.embedded, "reused": embeddings.reused, "restored": embeddings.restored,
-        "tokens": embeddings.tokens, "refused": len(embeddings.refused), "texts": now.texts, "missing": now.missing,
-        "graph_built": report.graph_built, "model_seconds": round(embeddings.model_seconds, 2),
+        "tokens": embeddings.tokens, "refused": len(embeddings.refused), "unreadable": embeddings.unreadable,
+        "texts": now.texts, "missing": now.missing, "graph_built": report.graph_built,
+        "model_seconds": round(embeddings.model_seconds, 2),
     }  # fmt: skip
 
 

@@ -83,6 +83,7 @@ def _metadata(space: EmbeddingSpace, report: BuildReport, *, price: float | None
         "tokens": dg.MetadataValue.int(embeddings.tokens),
         **cost(embeddings.tokens, price),
         "refused": dg.MetadataValue.int(len(embeddings.refused)),
+        "unreadable": dg.MetadataValue.int(embeddings.unreadable),
         "texts": dg.MetadataValue.int(standing.texts),
         "missing": dg.MetadataValue.int(standing.missing),
         "size": dg.MetadataValue.text(size(standing.bytes)),

@@ -79,7 +79,10 @@ class Embedder(Protocol):
         """
 
     def embed_query(self, text: str) -> Vectors:
-        """The vector of a question, shape (d,); raises what `embed` raises, and ItemError when the text is refused."""
+        """The vector of a question, shape (d,); raises what `embed` raises, and ItemError when the text is refused.
+
+        UnreadableText: the model knows too few of its words.
+        """
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Length of each text in the model's tokens, without the marks that the model adds."""
@@ -104,6 +107,14 @@ class StreamingEmbedder(Protocol):
         A text is read when there is work for it, on the thread that iterates and only between two parts, so memory does
         not grow with the texts. An error of `texts` is raised as one of the embedder's own would be.
         """
+
+
+@runtime_checkable
+class ChoosyEmbedder(Protocol):
+    """An embedder whose model cannot read every text."""
+
+    def readable(self, texts: Sequence[str]) -> list[bool]:
+        """Whether the model knows enough words of each text, as it is given to `embed`. Makes no request."""
 
 
 def embed_stream(
@@ -134,13 +145,18 @@ def make_embedder(settings: Embedding, *, environ: Mapping[str, str]) -> Embedde
         ConfigError: an unknown local model, a missing key, base URL or optional package.
     """
     from rag_pipeline.embedding.prompts import PromptedEmbedder
+    from rag_pipeline.embedding.readability import KnowsWords, SelectiveEmbedder
 
-    return PromptedEmbedder(
-        _provider(settings, environ),
+    provider = _provider(settings, environ)
+    embedder = PromptedEmbedder(
+        provider,
         passage_prefix=settings.passage_prefix,
         query_prefix=settings.query_prefix,
         context=settings.context,
     )
+    if isinstance(provider, KnowsWords) and settings.min_known_share > 0:
+        return SelectiveEmbedder(embedder, vocabulary=provider, min_known_share=settings.min_known_share)
+    return embedder
 
 
 def refusal(settings: Embedding) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from rag_pipeline.embedding.embedder import EmbeddedBatch, Vectors
 from rag_pipeline.embedding.pool import BusyClock
 from rag_pipeline.embedding.telemetry import hold_telemetry
-from rag_pipeline.embedding.tokens import count_word_pieces, encodable
+from rag_pipeline.embedding.tokens import count_word_pieces, encodable, word_pieces_read
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.extras import how_to_add
 from rag_pipeline.settings import Embedding
@@ -51,7 +51,7 @@ class _HubEmbedder(ABC):
         return count_word_pieces(texts)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        return count_word_pieces(texts)
+        return word_pieces_read(texts)
 
     def embed(self, texts: Sequence[str]) -> Iterator[EmbeddedBatch]:
         # Of about the same length together: a batch is padded to its longest.
@@ -59,7 +59,7 @@ class _HubEmbedder(ABC):
         while indices := list(islice(order, _BATCH_TEXTS)):
             batch = [encodable(texts[index]) for index in indices]
             vectors = self._timed(self._passages, batch)
-            yield EmbeddedBatch(indices=indices, vectors=vectors, tokens=sum(count_word_pieces(batch)))
+            yield EmbeddedBatch(indices=indices, vectors=vectors, tokens=sum(word_pieces_read(batch)))
 
     def embed_query(self, text: str) -> Vectors:
         vector: Vectors = self._timed(self._query, encodable(text))[0]

@@ -17,7 +17,7 @@ from rag_pipeline.embedding.devices import Device
 from rag_pipeline.embedding.embedder import BUFFER_TEXTS, EmbeddedBatch, Vectors
 from rag_pipeline.embedding.local_model import INT8, PACKAGE, LoadedModel, load_model
 from rag_pipeline.embedding.pool import BusyClock, run_ahead
-from rag_pipeline.embedding.tokens import count_word_pieces, encodable
+from rag_pipeline.embedding.tokens import count_word_pieces, encodable, known_word_shares, word_pieces_read
 from rag_pipeline.embedding.wordpiece import CLS, SEP, wordpiece
 from rag_pipeline.errors import ConfigError
 
@@ -76,7 +76,11 @@ class LocalEmbedder:
         return count_word_pieces(texts)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [tokens + 2 * _window_count(tokens) for tokens in count_word_pieces(texts)]
+        return [tokens + 2 * _window_count(tokens) for tokens in word_pieces_read(texts)]
+
+    def known_shares(self, texts: Sequence[str]) -> list[float]:
+        """See `KnowsWords`."""
+        return known_word_shares(texts)
 
     def embed_query(self, text: str) -> Vectors:
         windows = windows_of([text])

@@ -1,5 +1,7 @@
 """The embeddings stage: every text of these days' chunks gets a vector, most of them one it already has.
 
+A text that the model cannot read gets a row without a vector: it is settled, too.
+
 First the missing vectors are made and stored, pooled over all parts (long batches, each stored before the next), then
 each part's vectors are written to the lake, so that an index can be made again from the lake without a model.
 """
@@ -34,8 +36,8 @@ STAGE = "embeddings"
 class StoredVectors(KnownVectors, Protocol):
     """Known vectors that can be read back."""
 
-    def fetch(self, hashes: Sequence[UUID]) -> dict[UUID, NDArray[np.float16]]:
-        """The vectors of these texts, as far as they are known."""
+    def fetch(self, hashes: Sequence[UUID]) -> Mapping[UUID, NDArray[np.float16] | None]:
+        """The vectors of these texts, as far as they are known; None: the model cannot read the text."""
 
 
 class StoredParts(Protocol):
@@ -62,6 +64,8 @@ class EmbeddingsReport(Damage):
     """Of these, chunks whose texts were not wanted."""
     embedded: int = 0
     reused: int = 0
+    unreadable: int = 0
+    """Texts of whose words the model knows too few: they have no vector, and are found by their words."""
     restored: int = 0
     """Vectors the store had lost and the lake still held."""
     tokens: int = 0
@@ -181,7 +185,9 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance
     restored = 0
     if lake.fingerprint(stage, part) is None:
         return restored
-    for batch in whole_batches(lake.read(stage, part)):
+    for whole in whole_batches(lake.read(stage, part)):
+        # Which texts the model cannot read is measured again.
+        batch = whole.filter(whole.column("embedding").is_valid())
         hashes = ids_of(batch.column("text_hash"))
         missing = set(hashes) - vectors.known(hashes)
         rows = [row for row, text_hash in enumerate(hashes) if text_hash in missing]
@@ -257,10 +263,16 @@ def _first_rows(lake: Lake, part: Part) -> NDArray[np.bool_]:
     return first
 
 
-def _to_batch(hashes: Sequence[UUID], found: Mapping[UUID, NDArray[np.float16]], schema: pa.Schema) -> pa.RecordBatch:
+def _to_batch(
+    hashes: Sequence[UUID], found: Mapping[UUID, NDArray[np.float16] | None], schema: pa.Schema
+) -> pa.RecordBatch:
     dimensions = schema.field("embedding").type.list_size
-    values = np.concatenate([found[h] for h in hashes]) if hashes else np.empty(0, dtype=np.float16)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float16()), dimensions)
+    vectors = [found[h] for h in hashes]
+    nothing = np.zeros(dimensions, dtype=np.float16)
+    filled = [nothing if vector is None else vector for vector in vectors]
+    values = np.concatenate(filled) if filled else np.empty(0, dtype=np.float16)
+    missing = pa.array([vector is None for vector in vectors], pa.bool_())
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float16()), dimensions, mask=missing)
     return pa.RecordBatch.from_arrays([pa.array([h.bytes for h in hashes], pa.binary(16)), lists], schema=schema)
 
 
@@ -269,7 +281,8 @@ def _tell(progress: Progress, total: int, report: EmbeddingsReport) -> Callable[
 
     def tell(now: EmbeddingProgress) -> None:
         skipped = report.skipped - skipped_before
-        progress(STAGE, done=now.embedded + now.reused + now.failed + skipped, total=total, unit="texts")
+        done = now.embedded + now.reused + now.unreadable + now.failed + skipped
+        progress(STAGE, done=done, total=total, unit="texts")
 
     return tell
 
@@ -277,6 +290,7 @@ def _tell(progress: Progress, total: int, report: EmbeddingsReport) -> Callable[
 def _count(report: EmbeddingsReport, done: EmbeddingReport) -> None:
     report.embedded += done.embedded
     report.reused += done.reused
+    report.unreadable += done.unreadable
     report.tokens += done.tokens
     report.seconds += done.seconds
     report.model_seconds += done.model_seconds

@@ -19,12 +19,13 @@ from rag_pipeline.errors import ConfigError
 if TYPE_CHECKING:
     import tiktoken
 
+    from rag_pipeline.embedding.piece_count import PieceCounter, Unknown
     from rag_pipeline.settings import Embedding
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
 """Texts to their lengths in tokens, in the same order."""
 
-_WORDPIECE_VERSION = "wordpiece/bert-base-uncased/1"
+_WORDPIECE_VERSION = "wordpiece/bert-base-uncased/2"
 _CARRIED = ("cl100k_base", "o200k_base")
 _DEFAULT_ENCODING = "cl100k_base"
 _environment_lock = threading.Lock()
@@ -60,7 +61,10 @@ def encodable(text: str) -> str:
 
 
 def count_word_pieces(texts: Sequence[str]) -> list[int]:
-    """Lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP]."""
+    """Lengths in word pieces of BERT-Base Uncased, without [CLS] and [SEP].
+
+    A word that its vocabulary cannot spell counts by its bytes, though the model gets one token for it.
+    """
     try:
         return _piece_counter()(texts)
     except UnicodeEncodeError:
@@ -70,8 +74,31 @@ def count_word_pieces(texts: Sequence[str]) -> list[int]:
 count_word_pieces.adds_up = True  # type: ignore[attr-defined]  # white space ends every piece: see chunking.tokens
 
 
+def word_pieces_read(texts: Sequence[str]) -> list[int]:
+    """As `count_word_pieces`, but as the model gets them: one token for each word that its vocabulary cannot spell."""
+    counts, counter = count_word_pieces(texts), _piece_counter()
+    unknown = [counter.read(encodable(text))[1] for text in texts]
+    return [count - rest.tokens + rest.words for count, rest in zip(counts, unknown, strict=True)]
+
+
+def known_word_shares(texts: Sequence[str]) -> list[float]:
+    """What share of each text's words, by their lengths, BERT-Base Uncased can spell; 1 for a text without words.
+
+    What touches a word that it cannot spell is unknown, too: of a Chinese word of three characters one alone says
+    nothing.
+    """
+    counter = _piece_counter()
+    return [_share(*counter.read(encodable(text))) for text in texts]
+
+
+def _share(length: int, unknown: Unknown) -> float:
+    if not unknown.words:
+        return 1.0
+    return 1 - (unknown.weight + unknown.next_to) / (length - unknown.tokens + unknown.weight)
+
+
 @cache
-def _piece_counter() -> TokenCounter:
+def _piece_counter() -> PieceCounter:
     from rag_pipeline.embedding.piece_count import PieceCounter
 
     return PieceCounter()

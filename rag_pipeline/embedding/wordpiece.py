@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VOCABULARY = "bert-base-uncased-vocab.txt"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-CLS, SEP = 101, 102
+UNK, CLS, SEP = 100, 101, 102
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.embedder import Vectors
 from rag_pipeline.embedding.passing import PassingEmbedder
-from rag_pipeline.errors import ConfigError, TransientError
+from rag_pipeline.errors import ConfigError, TransientError, UnreadableText
 from rag_pipeline.evaluation.run import Search
 from rag_pipeline.index.database import Connection
 from rag_pipeline.model import EmbeddingSpace, SearchHit
@@ -43,8 +43,11 @@ def open_search(
     def search(query: SearchQuery) -> Sequence[SearchHit]:
         if query.rerank and reranker is None:
             raise ConfigError("there is no reranker to measure `reranked` with: set `provider` under [rerank]")
-        found = retriever.find(query)
-        if found.degraded:
+        try:
+            found = retriever.find(query)
+        except UnreadableText:
+            return []  # of the vector leg alone, people get as little
+        if found.degraded and not found.is_unreadable:
             raise TransientError(f"{query.text[:80]!r} was not answered as it should be: {found.degraded}")
         return found.hits
 

@@ -21,6 +21,8 @@ class Lock(IntEnum):
     """Shared by stages, while they make something of what they read."""
     EMBEDDING = 0x52414756
     """Shared by runs that count on vectors that they have seen."""
+    CLAIMS = 0x52414757
+    """First of two keys: each run that claims texts holds it with a number of its own."""
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """A space's vectors laid out anew, in so many tables with a graph each, while searches and runs go on.
 
 For a space whose graph has outgrown the memory that it is built in, and back. What is there is copied beside itself and
-takes its place at the end, in one transaction: until then the space is as it was, whatever happens. Vectors are only
-ever added and removed, never changed, so what came or went meanwhile is found by comparing.
+takes its place at the end, in one transaction: until then the space is as it was, whatever happens. Vectors are added
+and removed, and a text that can be read by now gets one, so what changed meanwhile is found by comparing.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ def _switch(connection: Connection, space: EmbeddingSpace) -> None:
             # In this order, as who drops a space takes them.
             connection.execute(queries("spaces")["lock_for_a_change"])
             connection.execute(_statement("lock", table))
-            connection.execute(_statement("add_missing", table))
+            # In this order: what has another vector than when it was copied goes first, and is then missing.
             connection.execute(_statement("remove_gone", table))
+            connection.execute(_statement("add_missing", table))
             connection.execute(queries("partitions")["replace"], {"table": table, "copy": copy_table(table)})
             values = {"partitions": space.partitions, "graph": space.graph, "space": space.space_id}
             connection.execute(queries("partitions")["remember"], values)

@@ -50,6 +50,8 @@ class Standing:
     """Of the vectors and their graph, on disk."""
     has_graph: bool
     """Or needs none yet."""
+    unreadable: int = 0
+    """Texts that its model cannot read, those that are gone included: they have no vector and are not missing."""
 
 
 @contextmanager
@@ -62,10 +64,11 @@ def writing(connection: Connection) -> Iterator[None]:
 def standing(connection: Connection, space: EmbeddingSpace) -> Standing:
     """Count what a space holds and lacks; reads all chunks' hashes, which takes seconds for a million of them."""
     table = {"table": f"rag.vectors_{space.space_id}"}
-    vectors, size = connection.execute(statement("size", space, file="promotion"), table).fetchone() or (0, 0)
+    row = connection.execute(statement("size", space, file="promotion"), table).fetchone()
+    vectors, size, unreadable = row or (0, 0, 0)
     (texts,) = connection.execute(queries("promotion")["texts"]).fetchone() or (0,)
     missing, built = _missing(connection, space), not lacks_graph(connection, space, vector_table(space))
-    return Standing(texts=texts, missing=missing, vectors=vectors, bytes=size, has_graph=built)
+    return Standing(texts=texts, missing=missing, vectors=vectors, bytes=size, has_graph=built, unreadable=unreadable)
 
 
 def promote(connection: Connection, space_id: int, *, gate: Gate, force: bool = False) -> EmbeddingSpace:
@@ -147,7 +150,7 @@ def _require_complete(connection: Connection, space: EmbeddingSpace, *, command:
     now = standing(connection, space)
     name = f"embedding space {space.space_id} ({space.provider} {space.model})"
     build = f"run `rag-pipeline spaces build {space.space_id}`, then `rag-pipeline spaces {command}` again"
-    if now.texts and not now.vectors:
+    if now.texts and not (now.vectors or now.unreadable):
         raise SpaceUnavailable(f"{name} holds no vector yet: {build}")
     if now.missing and not force:
         lacks = f"{name} lacks {now.missing:,} of {now.texts:,} texts"

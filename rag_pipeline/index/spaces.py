@@ -19,6 +19,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from rag_pipeline.errors import DimensionMismatch, SpaceUnavailable
+from rag_pipeline.index.claims import Claims
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.index.vector_rows import read_vectors, vector_rows
@@ -135,7 +136,7 @@ def live_texts(connection: Connection, tenant: str, hashes: Sequence[UUID]) -> s
 
 
 def embedded_texts(connection: Connection, space: EmbeddingSpace, hashes: Sequence[UUID]) -> set[UUID]:
-    """Those of the texts that have a vector in a space, whoever brought them; changes nothing."""
+    """Those of the texts that are settled in a space, whoever brought them: with a vector, or unreadable."""
     return {row[0] for row in connection.execute(statement("embedded", space), {"hashes": list(hashes)})}
 
 
@@ -201,31 +202,51 @@ def tables_with_graphs(table: str, *, partitions: int) -> list[str]:
 
 
 class SpaceVectors:
-    """The vectors of one tenant in one space: what is known, what is new."""
+    """The vectors of one tenant in one space: what is known, what is new, and what its model cannot read.
 
-    def __init__(self, connection: Connection, space: EmbeddingSpace, *, tenant: str) -> None:
+    With `claims`, texts are claimed before they are embedded; see `claim`.
+    """
+
+    def __init__(
+        self, connection: Connection, space: EmbeddingSpace, *, tenant: str, claims: Claims | None = None
+    ) -> None:
         self._connection = connection
         self.space = space
         self._tenant = tenant
+        self._claims = claims
 
     def known(self, hashes: Sequence[UUID]) -> set[UUID]:
         """Which of these texts have a vector; vectors of equal texts of other tenants are taken over first."""
-        values = {"hashes": list(hashes), "tenant": self._tenant}
-        known = {row[0] for row in self._connection.execute(statement("known", self.space), values)}
-        missing = [text_hash for text_hash in hashes if text_hash not in known]
-        if missing:
-            values = {"hashes": missing, "tenant": self._tenant}
-            self._connection.execute(statement("adopt", self.space), values)
-            # Asked again even when nothing was adopted: another process may have done it meanwhile.
-            known |= {row[0] for row in self._connection.execute(statement("known", self.space), values)}
-        return known
+        return self._look(hashes, None)[0]
 
-    def fetch(self, hashes: Sequence[UUID]) -> dict[UUID, NDArray[np.float16]]:
-        """The vectors of these texts, as far as they are known; each of shape (dimensions,)."""
+    def claim(self, hashes: Sequence[UUID]) -> tuple[set[UUID], set[UUID]]:
+        """Which of these texts have a vector, and which another run embeds just now; the others are this run's."""
+        return self._look(hashes, self._claims)
+
+    def settle(self, hashes: Sequence[UUID]) -> None:
+        """These need no claim any more: they have a vector by now, or the model refuses them."""
+        if self._claims is not None:
+            self._claims.done(hashes)
+
+    def set_unreadable(self, hashes: Sequence[UUID]) -> None:
+        """The model cannot read these texts: they are settled without a vector, and lose the one that they had."""
+        values = {"hashes": list(hashes), "tenant": self._tenant}
+        self._connection.execute(statement("set_unreadable", self.space), values)
+
+    def unreadable(self, hashes: Sequence[UUID]) -> set[UUID]:
+        """Those of the texts that are settled without a vector."""
+        values = {"hashes": list(hashes), "tenant": self._tenant}
+        return {row[0] for row in self._connection.execute(statement("unreadable", self.space), values)}
+
+    def fetch(self, hashes: Sequence[UUID]) -> dict[UUID, NDArray[np.float16] | None]:
+        """The vectors of these texts, as far as they are settled, each of shape (dimensions,); None: unreadable."""
         values = {"hashes": list(hashes), "tenant": self._tenant}
         with self._connection.cursor(binary=True) as cursor:
             row = cursor.execute(statement("fetch", self.space), values).fetchone()
-        return read_vectors(row[0] if row else b"", dimensions=self.space.dimensions)
+        packed, without = row or (b"", b"")
+        found: dict[UUID, NDArray[np.float16] | None] = {**read_vectors(packed, dimensions=self.space.dimensions)}
+        found |= {UUID(bytes=without[at : at + 16]): None for at in range(0, len(without), 16)}
+        return found
 
     def store(self, hashes: Sequence[UUID], vectors: NDArray[np.floating]) -> int:
         """Keep vectors, of shape (len(hashes), dimensions), at half precision; returns how many were new.
@@ -247,6 +268,23 @@ class SpaceVectors:
         except psycopg.errors.UniqueViolation:
             # Another run was faster with one of them, or it is there twice.
             return self._store_missing(rows)
+
+    def _look(self, hashes: Sequence[UUID], claims: Claims | None) -> tuple[set[UUID], set[UUID]]:
+        known = self._known(hashes)
+        missing = [text_hash for text_hash in hashes if text_hash not in known]
+        if not missing:
+            return known, set()
+        # Before it is asked again: what another run has stored before it gave up its claim is then seen.
+        own = claims.take(missing) if claims is not None else set(missing)
+        self._connection.execute(statement("adopt", self.space), {"hashes": missing, "tenant": self._tenant})
+        # Asked again even when nothing was adopted: another process may have done it meanwhile.
+        known |= self._known(missing)
+        self.settle([text_hash for text_hash in own if text_hash in known])
+        return known, set(missing) - known - own
+
+    def _known(self, hashes: Sequence[UUID]) -> set[UUID]:
+        values = {"hashes": list(hashes), "tenant": self._tenant}
+        return {row[0] for row in self._connection.execute(statement("known", self.space), values)}
 
     def _store_missing(self, rows: bytes) -> int:
         self._connection.execute(queries("spaces")["stage"])

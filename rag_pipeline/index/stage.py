@@ -1,7 +1,7 @@
 """The knowledge_index stage: documents and chunks of these days into PostgreSQL.
 
 The vectors are there already (the embeddings stage stores each finished batch); a document one of whose chunks has none
-is withheld, keeps its former state in the index, and is quarantined.
+is withheld, keeps its former state in the index, and is quarantined. A chunk that the model cannot read needs none.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class IndexReport(Damage):
     segments_merged: int = 0
     pg_search_rows: int = 0
     """Written and removed in ParadeDB's index."""
+    unreadable: int = 0
+    """Chunks of the parts that were looked at that the model cannot read: they are found by their words alone."""
     failures: list[Failure] = field(default_factory=list)
     items: Counter[Source] = field(default_factory=Counter)
     """How many documents of each source were looked at."""
@@ -144,12 +146,16 @@ def _index_part(
     partial = is_partial((held or {}).get("fingerprint"))
     entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
     while batch := list(islice(entries, _BATCH)):
-        known = vectors.known(list({chunk.text_hash for entry in batch for chunk in entry.chunks}))
+        hashes = list({chunk.text_hash for entry in batch for chunk in entry.chunks})
+        known = vectors.known(hashes)
+        missing = [text_hash for text_hash in hashes if text_hash not in known]
+        unreadable = vectors.unreadable(missing) if missing else set()
         if held is None:
             # Documents without text have no chunks, nor a file of them; of the others it was lost.
             report.failures += [_unchunked(entry) for entry in batch if _lacks_chunks(entry)]
         chunked = [entry for entry in batch if not ((partial or held is None) and _lacks_chunks(entry))]
-        complete = [entry for entry in chunked if _is_complete(entry, known, report.failures)]
+        complete = [entry for entry in chunked if _is_complete(entry, known | unreadable, report.failures)]
+        report.unreadable += sum(chunk.text_hash in unreadable for entry in complete for chunk in entry.chunks)
         written = writer.write(complete)
         report.written.add(written)
         if written.rows:

@@ -1,4 +1,7 @@
-"""What must be true of a part's vectors: one of the right length for each text, finite, and telling texts apart."""
+"""What must be true of a part's vectors: one of the right length for each text, finite, and telling texts apart.
+
+A text that the model cannot read has a row without a vector.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from rag_pipeline.quality.parts import SCHEMA, Measured, PartSuite, about, at_mo
 from rag_pipeline.settings import Settings
 from rag_pipeline.settings.index_checks import EmbeddingChecks
 
-_VERSION: Final = "embeddings/2"
+_VERSION: Final = "embeddings/3"
 _JUDGED_FROM: Final = 10
 """Texts: fewer may well be alike."""
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
@@ -70,7 +73,8 @@ def embeddings_rules(settings: Settings) -> tuple[Rule, ...]:
         ),
         none_of(
             "lacking", name="every_text", check="coverage",
-            expects="every text of the part's chunks has a vector, unless the model refused it", remedy=_AGAIN,
+            expects="every text of the part's chunks has a vector, unless the model refused or cannot read it",
+            remedy=_AGAIN,
         ),
         *reuse_rules(settings),
     )  # fmt: skip
@@ -131,6 +135,7 @@ class _Vectors:
         self._part = part
         self._tolerance = tolerance
         self._hashes: list[NDArray[np.bytes_]] = []
+        self._with_vector: list[NDArray[np.bytes_]] = []
         self._digests: list[NDArray[np.uint64]] = []
         self._sum: NDArray[np.float64] | None = None
         self._directions = 0
@@ -139,6 +144,9 @@ class _Vectors:
         self.off_length = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        self._hashes.append(id_bytes(batch.column("text_hash")))
+        # The others are texts that the model cannot read.
+        batch = batch.filter(batch.column("embedding").is_valid())
         hashes = id_bytes(batch.column("text_hash"))
         column = batch.column("embedding")
         halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16, copy=False).reshape(len(column), -1)
@@ -162,7 +170,7 @@ class _Vectors:
         total = ((1 / norms) @ values).astype(np.float64)
         self._sum = total if self._sum is None else self._sum + total
         self._directions += len(values)
-        self._hashes.append(hashes)
+        self._with_vector.append(hashes)
         self._digests.append(digests(halves))
 
     @property
@@ -190,7 +198,7 @@ class _Vectors:
         """Texts whose vector others have, too: those of the most first."""
         digests = np.concatenate(self._digests) if self._digests else np.empty(0, dtype=np.uint64)
         _, first, times = np.unique(digests, return_index=True, return_counts=True)
-        hashes = self.hashes
+        hashes = _joined(self._with_vector)
         return [
             self._row(hashes[at]) | {"texts with this vector": int(count)}
             for at, count in sorted(zip(first, times, strict=True), key=lambda pair: -pair[1])[:SAMPLE_ROWS]

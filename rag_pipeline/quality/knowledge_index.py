@@ -237,7 +237,8 @@ def _orphans(settings: IndexChecks) -> list[Rule]:
 def _findable(settings: IndexChecks) -> list[Rule]:
     return [
         _none(
-            "chunks_without_vector", check="findable", expects="every living chunk has its vector in the serving space",
+            "chunks_without_vector", check="findable",
+            expects="every living chunk has its vector in the serving space, or is known to be unreadable",
             remedy="`rag-pipeline spaces build N` with the number of that space fills them in",
         ),
         _none(

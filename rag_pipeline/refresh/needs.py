@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from uuid import UUID
 
 from rag_pipeline.embedding import Embedder, TokenCounter, counting_version, refusal, token_counter
+from rag_pipeline.embedding.embedder import ChoosyEmbedder
 from rag_pipeline.embedding.local import MODELS as LOCAL_MODELS
 from rag_pipeline.embedding.spaces import settings_of
 from rag_pipeline.embedding.stage import lake_stage
@@ -42,7 +44,7 @@ class Need:
     texts: int = 0
     """Of parts that are not yet embedded wholly."""
     reused: int = 0
-    """Of these, texts that have a vector, or come a second time."""
+    """Of these, texts that have a vector, come a second time, or cannot be read by the model."""
     tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Of the others, by the tenant and repository that first bring them."""
     elsewhere: dict[str, int] = field(default_factory=dict)
@@ -92,13 +94,19 @@ class Need:
     def _count(self, connection: Connection, part: Part, texts: Mapping[UUID, str]) -> None:
         new = [text_hash for text_hash in texts if text_hash not in self.seen]
         known = embedded_texts(connection, self.space, new) if self.space else set()
-        missing = [texts[text_hash] for text_hash in new if text_hash not in known]
+        missing = _readable(self.embedder, [texts[text_hash] for text_hash in new if text_hash not in known])
         self.seen.update(new)
         self.texts += len(texts)
         self.reused += len(texts) - len(missing)
         self.tokens[part.tenant, part.repository] += sum(self.embedder.input_tokens(missing))
         for version, count in self.counters.items():
             self.elsewhere[version] = self.elsewhere.get(version, 0) + sum(count(missing))
+
+
+def _readable(embedder: Embedder, texts: list[str]) -> list[str]:
+    if not isinstance(embedder, ChoosyEmbedder):
+        return texts
+    return list(compress(texts, embedder.readable(texts)))
 
 
 def needs_of(connection: Connection, models: Models, *, prices: Mapping[str, Price]) -> list[Need]:

@@ -7,15 +7,18 @@ but what goes wrong with them is put down and holds nothing up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
 
 from rag_pipeline.embedding import Embedder, refusal
+from rag_pipeline.embedding.readability import REMEDY
 from rag_pipeline.embedding.spaces import config_of, embedder_of, settings_of
 from rag_pipeline.embedding.stage import EmbeddingsReport, embed_chunks
 from rag_pipeline.errors import ConfigError, PermanentError, RagPipelineError, TransientError
 from rag_pipeline.index.bookkeeping import forget_stored, record_part, stored_parts
+from rag_pipeline.index.claims import Claims
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.graph import ensure_graph
 from rag_pipeline.index.orphans import counting_on_vectors
@@ -131,20 +134,18 @@ def made_space(
     Raises:
         ConfigError: there is none, and this machine could not fill it.
     """
-    config = config_of(models.settings)
     embedder = models.configured()
     try:
         known = known_space(connection, embedder)
         if known is not None:
-            if known.config != config:
-                remember_config(connection, known, config)
+            _note_config(connection, known, models.settings)
             return known
         if reason := refusal(models.settings):
             raise ConfigError(reason)
         dimensions = embedder.dimensions or len(embedder.embed_query("How long are your vectors?"))
         return create_space(
             connection, provider=embedder.provider, model=embedder.model, recipe=embedder.recipe,
-            dimensions=dimensions, config=config, partitions=partitions, graph=graph,
+            dimensions=dimensions, config=config_of(models.settings), partitions=partitions, graph=graph,
         )  # fmt: skip
     finally:
         embedder.close()
@@ -177,10 +178,10 @@ def embed_space(
     embedder = models.of(space)
     settings = settings_of(space, models.settings)
     try:
-        with counting_on_vectors(connection):
+        with counting_on_vectors(connection), closing(Claims(connection, space)) as claims:
             return embed_chunks(
                 lake, days, space=space, embedder=embedder,
-                vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant),
+                vectors_of=lambda tenant: SpaceVectors(connection, space, tenant=tenant, claims=claims),
                 stored=StoredVectors(connection, space, days, now=now), progress=progress, only=only,
                 spending_of=lambda tenant: account.spending(connection, space, settings=settings, tenant=tenant),
             )  # fmt: skip
@@ -233,6 +234,8 @@ def build_space(
         )  # fmt: skip
 
     with still_there(space):
+        if settings_of(space, models.settings) is models.settings:
+            _note_config(connection, space, models.settings)
         resume(connection, space)
         embeddings = fill()
         if not embeddings.refused and standing(connection, space).missing:
@@ -241,6 +244,17 @@ def build_space(
             embeddings = fill()
         graph_built = ensure_graph(connection, space)
         return BuildReport(embeddings=embeddings, graph_built=graph_built, standing=standing(connection, space))
+
+
+def unreadable_note(unreadable: int, space: EmbeddingSpace) -> str:
+    """What there is to say and to do about texts that a run's model cannot read, for people; empty: there are none."""
+    if not unreadable:
+        return ""
+    texts = "1 text" if unreadable == 1 else f"{unreadable:,} texts"
+    return (
+        f"{space.model} knows too few words of {texts} (embedding.min_known_share), which can be found by their words "
+        f"alone: to find them by their meaning, too, {REMEDY}"
+    )
 
 
 def candidate_notes(connection: Connection, feed: Feed) -> list[str]:
@@ -292,6 +306,18 @@ class StoredVectors:
     def record(self, part: Part, fingerprint: str) -> None:
         """Note that all of a part is stored."""
         record_part(self._connection, self._space, part, stage="embeddings", fingerprint=fingerprint, now=self._now)
+
+
+def _note_config(connection: Connection, space: EmbeddingSpace, settings: Embedding) -> None:
+    """Remember the settings of now; where they ask for other texts to be readable, all texts are looked at again."""
+    config = config_of(settings)
+    if space.config == config:
+        return
+    with connection.transaction():
+        before = (space.config or {}).get("min_known_share")
+        if before not in (None, settings.min_known_share):
+            forget_stored(connection, space, stage="embeddings")
+        remember_config(connection, space, config)
 
 
 def _makes(embedder: Embedder, space: EmbeddingSpace) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.spaces import embedder_of
-from rag_pipeline.errors import ConfigError, NothingIndexed, RagPipelineError
+from rag_pipeline.errors import ConfigError, NothingIndexed, RagPipelineError, UnreadableText
 from rag_pipeline.index.changes import IndexState
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import active_space
@@ -32,6 +32,8 @@ class Found:
     hits: Sequence[SearchHit]
     degraded: str = ""
     """What could not be done, and was done without; empty: nothing."""
+    is_unreadable: bool = False
+    """The model cannot read the question, so its words alone were looked for, as they will be the next time."""
     state: IndexState | None = None
     """Of the index before it was searched, where somebody looked: what is here is of that state, or of a newer one."""
 
@@ -75,6 +77,7 @@ class Retriever:
         Raises:
             ConfigError: the query is not answerable as it stands, or nothing is indexed yet.
             TransientError: only the vector leg was asked for, and its model does not answer.
+            UnreadableText: only the vector leg was asked for, and its model knows too few words of the question.
         """
         query.check()
         while True:
@@ -97,7 +100,7 @@ class Retriever:
         return space
 
     def _find(self, query: SearchQuery, space: EmbeddingSpace) -> Found:
-        vector, degraded = None, ""
+        vector, degraded, is_unreadable = None, "", False
         if query.legs != "lexical":
             try:
                 with timed(self._observer, "embed"):
@@ -105,7 +108,8 @@ class Retriever:
             except RagPipelineError as error:
                 if query.legs == "vector":
                     raise
-                degraded = f"searched by words alone: {error}"
+                is_unreadable = isinstance(error, UnreadableText)
+                degraded = f"{'not searched by meaning' if is_unreadable else 'searched by words alone'}: {error}"
         searched = space if vector is not None else None
         refinement = Refinement(
             connection=self._connection, query=query, space=searched, settings=self._settings, rerank=self._rerank,
@@ -116,7 +120,8 @@ class Retriever:
             must_be_active=self._space is None, observer=self._observer,
         )  # fmt: skip
         hits, problem = refinement.apply(hits)
-        return Found(hits=hits, degraded="; ".join(part for part in (degraded, problem) if part))
+        told = "; ".join(part for part in (degraded, problem) if part)
+        return Found(hits=hits, degraded=told, is_unreadable=is_unreadable and not problem)
 
     def _embedded(self, text: str, space: EmbeddingSpace) -> NDArray[np.float32]:
         embedder = self._embedder_of(space)

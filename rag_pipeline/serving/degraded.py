@@ -9,6 +9,7 @@ from typing import Final
 
 _TOLD: Final = {
     "searched by words alone": "searched by words alone: the model that embeds questions does not answer",
+    "not searched by meaning": "not searched by meaning: the embedding model knows too few of the question's words",
     "not reranked": "not reranked: the reranker does not answer",
     "not rewritten": "not rewritten to stand alone: the language model does not answer",
     "answered with quotes": "answered with quotes: the language model could not answer",

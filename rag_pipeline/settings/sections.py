@@ -283,6 +283,9 @@ class Embedding(ServiceSection):
     """Put before every chunk that is embedded, for models that were trained so (`"passage: "`)."""
     query_prefix: str = ""
     """Put before every question (`"query: "`)."""
+    min_known_share: float = Field(default=0.5, ge=0, le=1)
+    """Of a text's words the model must know so many, or the text gets no vector and is found by its words alone; only
+    for models with a fixed vocabulary, as the local one has."""
     base_url: str = ""
     """Of an OpenAI-compatible server; empty: api.openai.com."""
     api_version: str = "2024-10-21"

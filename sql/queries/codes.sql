@@ -18,4 +18,4 @@ UPDATE rag.embedding_spaces SET code_trained_on = %(vectors)s WHERE space_id = %
 
 -- name: sample
 -- Of texts, in the order of their hashes, which is none: the same text may be there for many tenants.
-SELECT DISTINCT ON (text_hash) embedding FROM rag.{vectors} ORDER BY text_hash LIMIT %(most)s;
+SELECT DISTINCT ON (text_hash) embedding FROM rag.{vectors} WHERE embedding IS NOT NULL ORDER BY text_hash LIMIT %(most)s;

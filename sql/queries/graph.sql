@@ -19,7 +19,7 @@ CREATE INDEX IF NOT EXISTS {index} ON rag.{vectors} USING hnsw (code bit_hamming
     WITH (m = 16, ef_construction = 64);
 
 -- name: count_up_to
-SELECT count(*) FROM (SELECT FROM rag.{vectors} LIMIT %(most)s) AS held;
+SELECT count(*) FROM (SELECT FROM rag.{vectors} WHERE embedding IS NOT NULL LIMIT %(most)s) AS held;
 
 -- name: count_vectors
 SELECT count(*) FROM rag.{vectors};

@@ -32,8 +32,10 @@ WHERE NOT EXISTS (SELECT FROM rag.{name} AS v WHERE v.text_hash = s.text_hash AN
 ON CONFLICT DO NOTHING;
 
 -- name: remove_gone
+-- Also what has got a vector since, or lost it.
 DELETE FROM rag.{name} AS v
-WHERE NOT EXISTS (SELECT FROM rag.{vectors} AS s WHERE s.text_hash = v.text_hash AND s.tenant_id = v.tenant_id);
+WHERE NOT EXISTS (SELECT FROM rag.{vectors} AS s WHERE s.text_hash = v.text_hash AND s.tenant_id = v.tenant_id
+                    AND (s.embedding IS NULL) = (v.embedding IS NULL));
 
 -- name: replace
 SELECT rag.replace_vector_tables(%(table)s, %(copy)s);

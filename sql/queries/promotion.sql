@@ -8,10 +8,11 @@ SELECT count(*) FROM (
 ) AS missing;
 
 -- name: size
-SELECT count(*),
+SELECT count(embedding),
        (SELECT coalesce(sum(pg_total_relation_size(t.oid)), 0)::bigint FROM (
            SELECT %(table)s::regclass AS oid UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = %(table)s::regclass
-       ) AS t)
+       ) AS t),
+       count(*) - count(embedding)
 FROM rag.{vectors};
 
 -- name: previous

@@ -58,6 +58,7 @@ WITH matching AS MATERIALIZED (
 SELECT m.number, v.embedding <=> %(query)s AS distance
 FROM matching AS m
 JOIN rag.{vectors} AS v ON v.text_hash = m.text_hash AND v.tenant_id = %(tenant)s
+WHERE v.embedding IS NOT NULL
 ORDER BY distance, m.number
 LIMIT %(limit)s;
 
@@ -68,7 +69,7 @@ LIMIT %(limit)s;
 WITH nearest AS MATERIALIZED (
     SELECT v.text_hash, (v.embedding <=> %(query)s) + 0.0 AS distance
     FROM rag.{vectors} AS v
-    WHERE v.tenant_id = %(tenant)s
+    WHERE v.tenant_id = %(tenant)s AND v.embedding IS NOT NULL
       AND (SELECT reltuples FROM pg_class WHERE oid = to_regclass(%(vectors)s)) < 4 * %(enough)s::float8
     ORDER BY distance
     -- Twice as many as are wanted: some are of texts that stand in no chunk any more, or in none that the reader may see.
@@ -85,7 +86,7 @@ SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.{vectors} AS v
 JOIN rag.chunks AS c ON c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id
 JOIN rag.documents AS d ON d.document_id = c.document_id
-WHERE v.tenant_id = %(tenant)s AND {matching}
+WHERE v.tenant_id = %(tenant)s AND v.embedding IS NOT NULL AND {matching}
 ORDER BY v.embedding <=> %(query)s
 LIMIT %(limit)s;
 
@@ -94,7 +95,7 @@ LIMIT %(limit)s;
 SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.{vectors} AS v
 JOIN rag.chunks AS c ON c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id
-WHERE v.tenant_id = %(tenant)s
+WHERE v.tenant_id = %(tenant)s AND v.embedding IS NOT NULL
 ORDER BY v.embedding <=> %(query)s
 LIMIT %(limit)s;
 
@@ -136,13 +137,13 @@ LIMIT %(limit)s;
 SELECT c.number, v.embedding <=> %(query)s AS distance
 FROM rag.chunks AS c
 JOIN rag.{vectors} AS v ON v.text_hash = c.text_hash AND v.tenant_id = c.tenant_id
-WHERE c.number = ANY (%(numbers)s) AND c.tenant_id = %(tenant)s;
+WHERE c.number = ANY (%(numbers)s) AND c.tenant_id = %(tenant)s AND v.embedding IS NOT NULL;
 
 -- name: vectors
 SELECT c.chunk_id, v.embedding
 FROM rag.chunks AS c
 JOIN rag.{vectors} AS v ON v.text_hash = c.text_hash AND v.tenant_id = c.tenant_id
-WHERE c.chunk_id = ANY (%(chunks)s) AND c.tenant_id = %(tenant)s;
+WHERE c.chunk_id = ANY (%(chunks)s) AND c.tenant_id = %(tenant)s AND v.embedding IS NOT NULL;
 
 -- name: places
 SELECT chunk_id, position, start_char, end_char FROM rag.chunks
@@ -163,7 +164,7 @@ SELECT tenant_id, count(*) FROM rag.chunks GROUP BY tenant_id ORDER BY count(*) 
 -- Hashes lie evenly, so those that follow any one of them are a random sample.
 SELECT v.text_hash, v.embedding
 FROM rag.{vectors} AS v
-WHERE v.tenant_id = %(tenant)s AND v.text_hash >= %(start)s
+WHERE v.tenant_id = %(tenant)s AND v.text_hash >= %(start)s AND v.embedding IS NOT NULL
   AND EXISTS (SELECT FROM rag.chunks AS c WHERE c.text_hash = v.text_hash AND c.tenant_id = v.tenant_id)
 ORDER BY v.text_hash
 LIMIT %(limit)s;
@@ -173,7 +174,7 @@ LIMIT %(limit)s;
 SELECT distance FROM (
     SELECT v.text_hash, (v.embedding <=> %(query)s) + 0.0 AS distance
     FROM rag.{vectors} AS v
-    WHERE v.tenant_id = %(tenant)s
+    WHERE v.tenant_id = %(tenant)s AND v.embedding IS NOT NULL
     ORDER BY distance
     LIMIT %(most)s
 ) AS near

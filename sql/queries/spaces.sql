@@ -50,23 +50,37 @@ UPDATE rag.embedding_spaces SET status = 'active', activated_at = now() WHERE sp
 
 -- name: adopt
 -- A text another tenant has had embedded is not embedded again: its vector says nothing that the text does not.
-INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
+INSERT INTO rag.{vectors} AS present (text_hash, tenant_id, embedding)
 SELECT DISTINCT ON (v.text_hash) v.text_hash, %(tenant)s, v.embedding
 FROM rag.{vectors} AS v
-WHERE v.text_hash = ANY (%(hashes)b)
-  AND NOT EXISTS (SELECT FROM rag.{vectors} AS own WHERE own.text_hash = v.text_hash AND own.tenant_id = %(tenant)s)
+WHERE v.text_hash = ANY (%(hashes)b) AND v.embedding IS NOT NULL
+  AND NOT EXISTS (SELECT FROM rag.{vectors} AS own
+                  WHERE own.text_hash = v.text_hash AND own.tenant_id = %(tenant)s AND own.embedding IS NOT NULL)
 ORDER BY v.text_hash
-ON CONFLICT DO NOTHING;
+ON CONFLICT (text_hash, tenant_id) DO UPDATE SET embedding = excluded.embedding WHERE present.embedding IS NULL;
 
 -- name: known
-SELECT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s;
+SELECT text_hash FROM rag.{vectors}
+WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s AND embedding IS NOT NULL;
+
+-- name: unreadable
+SELECT text_hash FROM rag.{vectors}
+WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s AND embedding IS NULL;
+
+-- name: set_unreadable
+-- A row without a vector: nothing is missing, and nothing will come. In the order of the hashes, as vectors are written.
+INSERT INTO rag.{vectors} AS present (text_hash, tenant_id)
+SELECT DISTINCT text_hash, %(tenant)s FROM unnest(%(hashes)s::uuid[]) AS given (text_hash) ORDER BY text_hash
+ON CONFLICT (text_hash, tenant_id) DO UPDATE SET embedding = NULL WHERE present.embedding IS NOT NULL;
 
 -- name: embedded
 SELECT DISTINCT text_hash FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b);
 
 -- name: fetch
--- In one value, which is taken apart all at once: rows of a hash and a vector as COPY has them.
-SELECT coalesce(string_agg(uuid_send(text_hash) || halfvec_send(embedding), ''::bytea), ''::bytea)
+-- In one value, which is taken apart all at once: rows of a hash and a vector as COPY has them. The second: of those that
+-- the model cannot read, the hashes.
+SELECT coalesce(string_agg(uuid_send(text_hash) || halfvec_send(embedding), ''::bytea), ''::bytea),
+       coalesce(string_agg(uuid_send(text_hash), ''::bytea) FILTER (WHERE embedding IS NULL), ''::bytea)
 FROM rag.{vectors} WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s;
 
 -- name: copy_vectors
@@ -80,9 +94,9 @@ ON COMMIT DELETE ROWS;
 COPY incoming_vectors (text_hash, tenant_id, embedding) FROM STDIN (FORMAT binary);
 
 -- name: insert
-INSERT INTO rag.{vectors} (text_hash, tenant_id, embedding)
-SELECT text_hash, tenant_id, embedding FROM incoming_vectors ORDER BY text_hash
-ON CONFLICT DO NOTHING;
+INSERT INTO rag.{vectors} AS present (text_hash, tenant_id, embedding)
+SELECT DISTINCT ON (text_hash) text_hash, tenant_id, embedding FROM incoming_vectors ORDER BY text_hash
+ON CONFLICT (text_hash, tenant_id) DO UPDATE SET embedding = excluded.embedding WHERE present.embedding IS NULL;
 
 -- name: live
 -- Texts that something in the index holds; all others are of states that nobody can find any more.

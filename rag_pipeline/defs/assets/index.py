@@ -15,7 +15,7 @@ from rag_pipeline.index.reporting import latest_sizes, record_growth
 from rag_pipeline.index.stage import IndexReport, index_documents
 from rag_pipeline.model import EmbeddingSpace
 from rag_pipeline.refresh import activate_when_complete, note_progress, pipeline_fingerprint
-from rag_pipeline.refresh.spaces import candidate_notes, spaces_to_feed
+from rag_pipeline.refresh.spaces import candidate_notes, spaces_to_feed, unreadable_note
 from rag_pipeline.sources.git.stage import RawReport
 
 
@@ -69,7 +69,8 @@ def knowledge_index_asset(
             notes = candidate_notes(connection, feed)
         if notes:
             metadata["other_embedding_spaces"] = dg.MetadataValue.text("\n".join(notes))
-        pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes}
+        unread = unreadable_note(report.unreadable, space)
+        pipeline.reports |= {"knowledge_index": report, "embedding_spaces": notes, "without_vector": unread}
         yield from results(
             context, days, {"knowledge_index": metadata}, {"knowledge_index": report.documents_by_day},
             fingerprints={"knowledge_index": report.fingerprints},
@@ -86,6 +87,7 @@ def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace
         (size.tenant, size.repository, size.source_type, size.documents, size.chunks, size.tokens)
         for size in latest_sizes(connection)
     ]
+    note = unreadable_note(report.unreadable, space)
     return {
         "rows_written": dg.MetadataValue.int(written.rows),
         "documents_written": dg.MetadataValue.int(written.documents),
@@ -101,6 +103,7 @@ def _metadata(report: IndexReport, connection: Connection, space: EmbeddingSpace
         ),
         "segments_merged": dg.MetadataValue.int(report.segments_merged),
         "embedding_space": dg.MetadataValue.text(f"{space.space_id}: {space.model}"),
+        **({"chunks_without_vector": dg.MetadataValue.text(f"{report.unreadable:,}: {note}")} if note else {}),
         "index_holds": table(("tenant", "repository", "source type", "documents", "chunks", "tokens"), held),
         "changed": table(("document",), [(name,) for name in written.documents_changed]),
         **plot_by_day("documents written per day", report.documents_by_day),

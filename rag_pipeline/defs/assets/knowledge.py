@@ -22,7 +22,7 @@ from rag_pipeline.lake.derive import DeriveReport, parts_in
 from rag_pipeline.lake.store import Lake, whole_batches
 from rag_pipeline.model import DayRange, EmbeddingSpace
 from rag_pipeline.refresh import RAW_STAGES, chunking_rules
-from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed
+from rag_pipeline.refresh.spaces import embed_space, feed_candidates, spaces_to_feed, unreadable_note
 from rag_pipeline.settings import price_of
 
 _OWNERS = ["team:knowledge"]
@@ -205,6 +205,9 @@ def _embedded(report: EmbeddingsReport, space: EmbeddingSpace, *, price: float |
             f"{space.space_id}: {space.provider} {space.model}, {space.dimensions} dimensions, recipe {space.recipe}"
         ),
     }
+    if note := unreadable_note(report.unreadable, space):
+        metadata["unreadable"] = dg.MetadataValue.int(report.unreadable)
+        metadata["unreadable_texts"] = dg.MetadataValue.text(note)
     if refused:
         metadata["refused"] = table(("text", "reason"), refused)
     return metadata
