@@ -51,11 +51,15 @@ def test_deliveries_leave_the_newest_state_in_whatever_order_they_come(
         assert text_of(store) == max(said)[2]
 
 
-def test_what_is_listed_replaces_another_state_of_the_same_version_but_never_a_newer_one(store: Store) -> None:
+def test_what_is_listed_later_is_true_whatever_its_version_is(store: Store) -> None:
     assert store.put(comment("first", version=NEW), seen_at="1")
     assert store.put(comment("edited silently", version=NEW), seen_at="2")
-    assert not store.put(comment("from a server that lags", version=OLD), seen_at="3")
+    assert not store.put(comment("from a page out of order", version=OLD), seen_at="2")
     assert text_of(store) == "edited silently"
+    assert store.put(comment("from a restored server", version=OLD), seen_at="3")
+    assert not store.put(comment("sent before", version=NEW), seen_at="2", newer_only=True)
+    assert text_of(store) == "from a restored server"
+    assert store.put(comment("sent later", version=NEW), seen_at="4", newer_only=True)
 
 
 def test_a_delivery_of_the_same_version_counts_only_when_it_came_after_the_last_look(store: Store) -> None:
@@ -69,7 +73,7 @@ def test_the_same_state_again_changes_nothing(store: Store) -> None:
     store.put(comment("text"), seen_at="1")
     assert not store.put(comment("text"), seen_at="2")
     assert not store.put(comment("text", version=NEW), seen_at="2")
-    assert not store.put(comment("older", version=OLD), seen_at="9")
+    assert not store.put(comment("older", version=OLD), seen_at="1")
     assert store.put(comment("text", version=NEW, number=2), seen_at="3")
     assert (store.living_of("comment", 1), store.living_of("comment", 2)) == ([], [5])
 
