@@ -19,6 +19,7 @@ from rag_pipeline.sources.github.store import Store
 from rag_pipeline.sources.github.suspects import Suspect
 from rag_pipeline.sources.github.threads import bury, kind_of
 
+CONFIRM: Final = "if that is right, run `rag-pipeline reconcile --confirm-removals`"
 # A removal in many small portions counts as the one that it is.
 _WINDOW: Final = timedelta(days=1)
 _HEADS: Final = ("issue", "discussion", "release")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -264,3 +266,20 @@ def test_processes_that_create_and_write_one_file_at_once_lose_nothing(tmp_path:
     with Store(path) as store:
         assert sorted(found.seq for found in store.threads()) == list(range(1, 151))
         assert len(store.living("comment")) == 50
+
+
+def test_a_file_of_the_former_format_is_upgraded_and_keeps_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.sqlite"
+    with Store(path) as store:
+        store.put(comment("text"), seen_at="5")
+        store.set_note("loaded:pull", "1")
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("ALTER TABLE resources DROP COLUMN listed_at")
+        database.execute("DROP TABLE removals")
+        database.execute("DROP TABLE only_moved")
+        database.execute("UPDATE notes SET value = '2' WHERE name = 'format'")
+    for _ in range(2):
+        with Store(path) as store:
+            assert (store.note("format"), store.note("complete"), text_of(store)) == ("3", "1", "text")
+            assert store.listed_at("comment", 5) == "5"
+            assert not store.put(comment("sent before", version=NEW), seen_at="4", newer_only=True)
