@@ -1,4 +1,4 @@
-"""Bringing what deliveries touch into a mirror: from the API where it can be reached, else from what they say."""
+"""Bringing what deliveries say into a mirror, and from the API what they do not say."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from datetime import datetime
 from rag_pipeline.errors import ConfigError, PermanentError, SourceNotFound, TransientError
 from rag_pipeline.sources.github.client import GitHubClient
 from rag_pipeline.sources.github.deliveries import Touch
-from rag_pipeline.sources.github.fetch import fetch, fetch_threads
+from rag_pipeline.sources.github.fetch import ThreadUpdate, fetch
+from rag_pipeline.sources.github.listings import FetchReport, Reader
 from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.github.removals import Guard, Removed, Withheld
 from rag_pipeline.sources.github.resources import Resource, precise
 from rag_pipeline.sources.github.store import Store
-from rag_pipeline.sources.github.threads import bury, settle
+from rag_pipeline.sources.github.threads import Identity, bury, settle
 
 _LISTED = ("issue", "pull_request")
 """Kinds that the API can be asked for."""
-_MANY = 25
+_HEADS = {"pull_request": "issue"}
+_FETCH_REQUESTS = 5
+"""Of a reading of the whole repository that finds nothing new."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,11 +31,13 @@ class ApplyReport:
     threads: set[tuple[str, int]] = field(default_factory=set)
     """(kind, number) of what was touched."""
     from_api: int = 0
-    """Threads read from the API."""
+    """Threads of which the API was asked what the payloads do not say."""
     from_payload: int = 0
-    """Threads known only as far as the payloads say."""
+    """Threads that are as the payloads say."""
     unreachable: str = ""
     """Why the API could not be asked."""
+    withheld: list[Withheld] = field(default_factory=list)
+    """What seems to be gone and is too much to be removed without confirmation."""
 
 
 def apply_touches(
@@ -39,8 +45,9 @@ def apply_touches(
 ) -> ApplyReport:
     """Bring a repository's mirror to the state that its deliveries (with the times they were received) tell of.
 
-    What the payloads say is kept first, older never over newer, so that nothing is lost when the API cannot be reached;
-    then each touched thread is read whole.
+    What the payloads say is kept first, older never over newer. Of threads that this changed, the API is asked for what
+    the payloads do not say: the reviews of a pull request, its files when its head moved, comments that were missed. A
+    delivery that says nothing new asks nothing.
     """
     report = ApplyReport()
     named = [touch.repository for touch, _ in touches if touch.repository]
@@ -50,64 +57,105 @@ def apply_touches(
         for touch, received_at in sorted(touches, key=lambda entry: entry[1]):
             with store.transaction():
                 _keep(store, touch, received_at, report, now=now)
-    # What is gone needs no answer; GitHub's may lag behind what it has just told.
-    gone = {touch.number for touch, _ in touches if touch.thread_gone}
-    asked = sorted({number for kind, number in report.threads if kind in _LISTED} - gone)
-    if client is not None and asked:
+    if client is not None:
         try:
-            _read(mirror, client, asked, now=now)
-            report.from_api = len(asked)
+            report.from_api = _complete(mirror, client, [touch for touch, _ in touches], now=now)
         except (TransientError, PermanentError, ConfigError, SourceNotFound) as error:
             report.unreachable = str(error)
     with mirror.locked(), mirror.open() as store:
-        identity, waiting = mirror.identity(store), set(store.touched())
+        guard, removed = Guard(store, mirror.limits, now=now), Removed(threads=[])
+        # What an earlier batch suspected is asked for again first, by the next reading.
+        for suspect in [each for each in guard.due() if each.at == precise(now)]:
+            guard.carry_out(suspect, removed)
+        report.withheld = guard.withheld()
         for kind, number in sorted(report.threads):
-            if kind in _LISTED and report.from_api and number not in waiting:
-                continue
             with store.transaction():
-                # Settled as far as it is known; that reviews or files were never read stays noted for the next fetch.
-                settle(store, kind, number, identity=identity, now=now)
-                report.from_payload += 1
+                # Settled as far as it is known; what could not be asked stays noted for the next fetch.
+                settle(store, kind, number, identity=mirror.identity(store), now=now)
+    report.from_payload = len(report.threads) - report.from_api
     return report
 
 
-def _read(mirror: GitHubMirror, client: GitHubClient, numbers: Sequence[int], *, now: datetime) -> None:
-    """Each thread by itself; very many with the listings of the whole repository, which then cost less."""
-    with mirror.open() as store:
-        loaded = store.note("loaded:pull") is not None
-    if len(numbers) <= _MANY or not loaded:
-        fetch_threads(mirror, client, numbers, now=now)
-        return
+def _complete(mirror: GitHubMirror, client: GitHubClient, touches: Sequence[Touch], *, now: datetime) -> int:
+    """Ask for what changed threads lack, by themselves or with the listings, whichever is less; of how many threads."""
+    listed = [touch for touch in touches if touch.kind in _LISTED and not touch.thread_gone]
+    untold = {touch.number for touch in listed if not touch.resources and not touch.gone}
+    remarks = {touch.number: touch.remarks for touch in listed if touch.resources}
     with mirror.locked(), mirror.open() as store:
-        store.touch(*numbers)
-    report = fetch(mirror, client, now=now)
-    if report.stopped:
-        raise TransientError(report.stopped)
+        wanted = sorted({touch.number for touch in listed} & set(store.touched()) | untold)
+        is_loaded = store.note("loaded:pull") is not None
+        identity = mirror.identity(store)
+        update = ThreadUpdate(_reader(store, client, identity, now), identity, now=now)
+        is_many = is_loaded and sum(map(update.listed_requests, wanted)) > _FETCH_REQUESTS
+        if is_many:
+            store.touch(*wanted)
+    if is_many:
+        if stopped := fetch(mirror, client, now=now).stopped:
+            raise TransientError(stopped)
+        return len(wanted)
+    asked = 0
+    if not wanted:
+        return asked
+    with mirror.locked():
+        if not is_loaded:
+            identity = mirror.recognise(client)
+        with mirror.open() as store:
+            update = ThreadUpdate(_reader(store, client, identity, now), identity, now=now)
+            for number in wanted:
+                before = client.usage.requests
+                if number in untold or not is_loaded:
+                    update.read_whole(number)
+                else:
+                    update.complete(number, remarks=remarks.get(number))
+                asked += client.usage.requests > before
+            update.conclude(mirror)
+    return asked
+
+
+def _reader(store: Store, client: GitHubClient, identity: Identity, now: datetime) -> Reader:
+    return Reader(store, client, repository=identity.full_name, now=now, report=FetchReport())
 
 
 def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport, *, now: datetime) -> None:
     report.threads.add((touch.kind, touch.number))
     at = precise(received_at)
     if touch.thread_gone:
-        bury(store, touch.kind, touch.number, now=now)
+        _lose(store, _HEADS.get(touch.kind, touch.kind), touch.number, touch, at=at, now=now)
         store.done(touch.number)
         return
     changed = False
-    for resource in _shown(store, touch):
+    for resource in _shown(store, touch, at):
         if resource.kind == "issue" and resource.body["comments"] is None:
             known = store.body("issue", resource.number) or {}
             resource = replace(resource, body=resource.body | {"comments": known.get("comments")})
-        changed |= store.put(resource, seen_at=at, newer_only=True)
+        changed |= bool(store.put(resource, seen_at=at, newer_only=True))
     for kind, id_ in touch.gone:
-        changed |= store.delete(kind, id_, number=touch.number, at=at)
+        changed |= _lose(store, kind, id_, touch, at=at, now=now)
     if changed and touch.kind in _LISTED:
         store.touch(touch.number)
 
 
-def _shown(store: Store, touch: Touch) -> list[Resource]:
+def _lose(store: Store, kind: str, id_: int, touch: Touch, *, at: str, now: datetime) -> bool:
+    """Note that a thread or comment seems to be gone, unless GitHub listed it since; whether that is news.
+
+    Of what is not kept here nothing can be lost: that late news must not bring it in is all there is to note.
+    """
+    if at < store.listed_at(kind, id_):
+        return False
+    if store.body(kind, id_) is not None:
+        store.suspect(kind, id_, number=touch.number, thread_kind="", at=precise(now))
+        return True
+    if touch.thread_gone:
+        return bury(store, touch.kind, touch.number, now=now)
+    return store.delete(kind, id_, number=touch.number, at=at)
+
+
+def _shown(store: Store, touch: Touch, at: str) -> list[Resource]:
     """What a delivery shows, without what was deleted since: what a thread that was read in a newer state lacks."""
     # An issue that came from another repository shows nothing yet.
     newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED and touch.resources else []
-    if not newest or touch.number in store.touched() or touch.resources[0].version >= newest[0]:
+    if not newest or touch.number in store.touched():
+        return list(touch.resources)
+    if touch.resources[0].version >= newest[0] and at >= store.listed_at("issue", touch.number):
         return list(touch.resources)
     return [resource for resource in touch.resources if store.versions(resource.kind, [resource.id])]

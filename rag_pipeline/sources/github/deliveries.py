@@ -35,6 +35,8 @@ class Touch:
     """Of the thread; of a release its id."""
     resources: Sequence[Resource] = ()
     """What the payload itself shows, older or newer than what is known."""
+    remarks: int | None = None
+    """How many review comments a pull request has; None: the payload does not say."""
     gone: Sequence[tuple[str, int]] = ()
     """(kind, id) of the comments that were deleted."""
     thread_gone: bool = False
@@ -103,7 +105,13 @@ def _issue_comment(payload: _Payload, received_at: str) -> Touch:
 def _pull_request(payload: _Payload, received_at: str) -> Touch:
     pull = resources.pull(payload.get("pull_request"))
     half = resources.issue_of_pull(payload.get("pull_request"))
-    return Touch(kind="pull_request", number=pull.number, resources=(half, pull))
+    said = _mapping(payload.get("pull_request")).get("review_comments")
+    return Touch(
+        kind="pull_request",
+        number=pull.number,
+        resources=(half, pull),
+        remarks=said if isinstance(said, int) else None,
+    )
 
 
 def _pull_request_review(payload: _Payload, received_at: str) -> Touch:

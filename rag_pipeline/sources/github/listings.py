@@ -15,8 +15,9 @@ from urllib.parse import urlencode
 from rag_pipeline.errors import ItemError, ResourceGone, TransientError
 from rag_pipeline.sources.github import resources
 from rag_pipeline.sources.github.client import GitHubClient, Page
+from rag_pipeline.sources.github.removals import Withheld
 from rag_pipeline.sources.github.resources import EPOCH, Resource, instant, moment, precise
-from rag_pipeline.sources.github.store import RememberedPage, Store
+from rag_pipeline.sources.github.store import Change, RememberedPage, Store
 
 T = TypeVar("T")
 
@@ -60,6 +61,8 @@ class FetchReport:
     """Numbers of the issues and pull requests found to be gone."""
     removed_comments: int = 0
     """Comments and reviews found to be gone, without those that went with their threads."""
+    withheld: list[Withheld] = field(default_factory=list)
+    """What seems to be gone and is too much to be removed without confirmation."""
     waiting: int = 0
     """Threads that were touched and could not be read wholly yet."""
     stopped: str = ""
@@ -109,8 +112,11 @@ class Reader:
         """When what is read now was seen, as text."""
         return precise(self.now)
 
-    def read_since(self, listing: Listing) -> None:
+    def read_since(self, listing: Listing) -> dict[int, str]:
         """Keep everything that changed since the last reading.
+
+        Gives back what this listing should have shown and did not: version by id of what changed since then by what is
+        kept here. It is gone, or GitHub has gone back to an earlier state.
 
         Pages are asked for by time, not by number: an item that changes meanwhile moves to the end, and by number
         the one behind it would slip onto a page that was read already.
@@ -118,6 +124,7 @@ class Reader:
         self._begin(listing)
         name, cursor = f"since:{listing.kind}", self.store.note(f"cursor:{listing.kind}")
         since, newest = cursor, cursor or EPOCH
+        expected = self.store.newer_than(listing.kind, cursor) if cursor else {}
         url: str | None = None
         before: _Answer | None = None
         asked: list[str] = []
@@ -130,6 +137,8 @@ class Reader:
             asked.append(answer.asked)
             with self.store.transaction():
                 held = self._keep(answer, listing, name=name)
+                for id_ in held.ids:
+                    expected.pop(id_, None)
                 newest = max([newest, *held.versions])
                 since, url = _step(since, held)
                 if url is None and held.next is not None:
@@ -142,6 +151,14 @@ class Reader:
             done = instant((moment(newest) - _OVERLAP).timestamp())
             self.store.set_note(f"cursor:{listing.kind}", max(done, cursor or "") or None)
             self.store.forget_pages(name, keep=asked)
+        return expected
+
+    def start_over(self) -> None:
+        """Let the next reading of each listing begin with the oldest change."""
+        with self.store.transaction():
+            for listing in (*SINCE_LISTINGS, PULLS):
+                self.store.set_note(f"cursor:{listing.kind}", None)
+            self.store.set_note("loaded:pull", None)
 
     def begun(self, listing: Listing) -> str:
         """By GitHub's clock: all that a listing holds was read at this moment or later; "" when that is not known."""
@@ -234,7 +251,11 @@ class Reader:
                 held = self._keep(answer, listing, name=name)
             listed.update(held.ids)
             url = held.next
-        missing = [id_ for id_ in self.store.living_of(kind, number) if id_ not in listed]
+        missing = [
+            id_
+            for id_ in self.store.living_of(kind, number)
+            if id_ not in listed and self.store.suspected_at(kind, id_) != self.seen_at
+        ]
         # A page that slipped or broke looks the same as a deletion; only the count that GitHub knows tells them apart.
         gone = [id_ for id_ in missing if len(listed) == said or not self.exists(single, id_)]
         with self.store.transaction():
@@ -260,25 +281,36 @@ class Reader:
 
     def exists(self, path: str, id_: int) -> bool:
         """Whether GitHub has the comment or review of this id, below this path of the repository."""
+        return self.find(path, id_) is not None
+
+    def find(self, path: str, id_: int) -> Mapping[str, Any] | None:
+        """The comment or review of this id, below this path of the repository; None: there is none."""
         try:
             page = self.client.get(f"/repos/{self.repository}{path}/{id_}")
         except ResourceGone:
-            return False
+            return None
         if not isinstance(page.data, dict) or page.data.get("id") != id_:
             raise TransientError(f"{page.url} should be what has this id, but GitHub sent something else: try again")
-        return True
+        return page.data
 
-    def keep(self, resource: Resource) -> None:
-        """Keep what GitHub shows, and note which thread it touches."""
-        if self.store.put(resource, seen_at=self.seen_at):
+    def keep(self, resource: Resource) -> Change:
+        """Keep what GitHub shows, and note which thread it touches; what that changed."""
+        self.see_alive(resource.kind, [resource.id])
+        change = self.store.put(resource, seen_at=self.seen_at)
+        if change:
             self.report.changed_resources += 1
-            self.store.touch(resource.number)
+            self.store.touch(resource.number, change=change)
+        return change
+
+    def see_alive(self, kind: str, ids: Sequence[int]) -> None:
+        """What GitHub shows is not gone, whatever it seemed before."""
+        self.store.touch(*self.store.clear(kind, ids))
 
     def remove(self, kind: str, id_: int, *, number: int) -> None:
-        """Keep that a comment or review is gone, and note which thread that touches."""
-        if self.store.delete(kind, id_, number=number, at=self.seen_at):
-            self.report.removed_comments += 1
+        """Note that a comment or review seems to be gone, and which thread that touches; `removals` judges it."""
+        if not self.store.suspected_at(kind, id_):
             self.store.touch(number)
+        self.store.suspect(kind, id_, number=number, thread_kind="", at=self.seen_at)
 
     def note_problem(self, name: str, error: Exception) -> None:
         """Keep what could not be used, until it can."""
@@ -304,6 +336,7 @@ class Reader:
         """Keep a page's resources, and remember the page under the listing's name, if that is not empty."""
         if answer.page.status == 304 and answer.known is not None:
             ids = answer.known.ids
+            self.see_alive(listing.kind, ids)
             return _Held(ids=ids, versions=self.store.versions(listing.kind, ids), next=answer.known.next)
         found = self._read_entries(answer.page, listing.read, kind=listing.kind)
         problems = {problem for problem, _ in self.store.problems()}

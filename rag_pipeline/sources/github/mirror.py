@@ -18,7 +18,7 @@ from rag_pipeline.errors import ResourceGone, SourceNotFound, TransientError
 from rag_pipeline.forgotten import Forgotten, read_marks
 from rag_pipeline.lake.refusals import spoken_of
 from rag_pipeline.remote.at_once import locked
-from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.settings import GitHub, Repository, Settings
 from rag_pipeline.sources.github.client import GitHubClient, Page
 from rag_pipeline.sources.github.refusal import refusal
 from rag_pipeline.sources.github.store import Store
@@ -37,6 +37,11 @@ class GitHubMirror:
         self.host = (urlsplit(self.base_url).netloc or "github").removeprefix("api.")
         self._folder = settings.home / "mirrors" / "github" / _name(self.host) / _name(repository.tenant)
         self._alias = self._folder / f"{_name(repository.github.lower())}.json"
+
+    @property
+    def limits(self) -> GitHub:
+        """What may be removed without confirmation, among others."""
+        return self._settings.github
 
     @property
     def id(self) -> int | None:

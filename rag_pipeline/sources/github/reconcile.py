@@ -2,12 +2,12 @@
 
 Deletions, transfers and edits that moved no time leave no trace in what changed lately, so everything is listed. What a
 listing lacks is only a suspicion, since a page may slip while it is read: each is asked for by itself before it is
-removed. A listing that lacks too much is not believed at all.
+removed. Where too much is missing, nothing of that is removed until somebody confirms it (`removals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,21 +17,8 @@ from rag_pipeline.sources.github.client import GitHubClient
 from rag_pipeline.sources.github.fetch import ThreadUpdate, note_outcome
 from rag_pipeline.sources.github.listings import COMMENTS, ISSUES, PULLS, REVIEW_COMMENTS, FetchReport, Listing, Reader
 from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.github.removals import Guard, Withheld
 from rag_pipeline.sources.github.threads import bury
-
-_NAMES = {"issue": "issues and pull requests", "comment": "comments", "review_comment": "review comments"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
-    """A removal that was too large to be believed."""
-
-    kind: str
-    missing: int
-    known: int
-
-    def __str__(self) -> str:
-        return f"{self.missing} of {self.known} {_NAMES[self.kind]} are missing from GitHub's listing"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +28,11 @@ class ReconcileReport:
     fetched: FetchReport = field(default_factory=FetchReport)
     listed: dict[str, int] = field(default_factory=dict)
     """By kind: how many GitHub has."""
-    withheld: list[Withheld] = field(default_factory=list)
+
+    @property
+    def withheld(self) -> list[Withheld]:
+        """What seems to be gone and is too much to be removed without confirmation."""
+        return self.fetched.withheld
 
     @property
     def removed_threads(self) -> list[int]:
@@ -77,9 +68,11 @@ def reconcile(
         identity = mirror.recognise(client)
         with mirror.open() as store:
             reader = Reader(store, client, repository=identity.full_name, now=now, report=report.fetched)
-            comparison = _Comparison(reader, ThreadUpdate(reader, identity, now=now), report)
+            update = ThreadUpdate(reader, identity, now=now)
+            guard = Guard(store, limits, now=now, confirmed=confirmed)
             try:
-                comparison.run(limits=limits, indexed=indexed, confirmed=confirmed)
+                _Comparison(reader, update, report, guard).run(indexed=indexed)
+                update.conclude(mirror, limits=limits, confirmed=confirmed)
             except (QuotaExhausted, TransientError) as error:
                 report.fetched.stopped = str(error)
             note_outcome(store, report.fetched)
@@ -89,13 +82,14 @@ def reconcile(
 class _Comparison:
     """One run over all listings of a repository."""
 
-    def __init__(self, reader: Reader, update: ThreadUpdate, report: ReconcileReport) -> None:
+    def __init__(self, reader: Reader, update: ThreadUpdate, report: ReconcileReport, guard: Guard) -> None:
         self._reader = reader
         self._store = reader.store
         self._update = update
         self._report = report
+        self._guard = guard
 
-    def run(self, *, limits: GitHub, indexed: Collection[tuple[str, int]], confirmed: bool) -> None:
+    def run(self, *, indexed: Collection[tuple[str, int]]) -> None:
         self._try_again()
         # Known before the first page is asked for: what is created meanwhile cannot be missed.
         known = {kind: self._store.living(kind) for kind in ("issue", "comment", "review_comment")}
@@ -104,17 +98,15 @@ class _Comparison:
         self._report.listed = {kind: len(ids) for kind, ids in listed.items()}
         self._reader.read_all(PULLS)
         missing = {*known["issue"], *strangers} - listed["issue"]
-        if self._is_believed("issue", missing, len(known["issue"]), limits=limits, confirmed=confirmed):
-            self._remove_threads(sorted(missing), strangers)
+        self._look_for_threads(sorted(missing), strangers)
         # Of many comments a thread's own count tells that they are gone.
         self._update.finish()
         for listing in (COMMENTS, REVIEW_COMMENTS):
             # Those of a thread that is missing too stay or go with it.
             living = self._store.living(listing.kind).items()
             numbers = {id_: number for id_, number in living if id_ in known[listing.kind] and number not in missing}
-            lacking = numbers.keys() - listed[listing.kind]
-            if self._is_believed(listing.kind, lacking, len(numbers), limits=limits, confirmed=confirmed):
-                self._remove_comments(listing, {id_: numbers[id_] for id_ in sorted(lacking)})
+            lacking = sorted(numbers.keys() - listed[listing.kind])
+            self._look_for_comments(listing, {id_: numbers[id_] for id_ in lacking})
         self._update.finish()
         self._sweep_reviews()
 
@@ -139,21 +131,19 @@ class _Comparison:
                     bury(self._store, kind, number, now=self._reader.now, again=True)
         return strangers
 
-    def _is_believed(self, kind: str, missing: Collection[int], known: int, *, limits: GitHub, confirmed: bool) -> bool:
-        many = len(missing) > limits.max_removed_items and len(missing) > limits.max_removed_share * max(known, 1)
-        if many and not confirmed:
-            self._report.withheld.append(Withheld(kind=kind, missing=len(missing), known=known))
-            return False
-        return True
-
-    def _remove_threads(self, numbers: Iterable[int], strangers: Mapping[int, str]) -> None:
+    def _look_for_threads(self, numbers: Collection[int], strangers: Mapping[int, str]) -> None:
+        """Ask for each thread that the listing lacks; of too many, it is enough to know that they are too many."""
+        is_asked = not self._guard.exceeds("issue", numbers)
         for number in numbers:
-            if not self._update.exists(number):
+            if not is_asked or not self._update.exists(number):
                 self._update.bury(number, kind=strangers.get(number, ""))
 
-    def _remove_comments(self, listing: Listing, numbers: Mapping[int, int]) -> None:
-        for id_, number in numbers.items():
-            if not self._reader.exists(listing.path, id_):
+    def _look_for_comments(self, listing: Listing, numbers: Mapping[int, int]) -> None:
+        """As `_look_for_threads`, for comments with the numbers of their threads."""
+        found = {i: n for i, n in numbers.items() if self._store.suspected_at(listing.kind, i) != self._reader.seen_at}
+        is_asked = not self._guard.exceeds(listing.kind, found)
+        for id_, number in found.items():
+            if not is_asked or not self._reader.exists(listing.path, id_):
                 with self._store.transaction():
                     self._reader.remove(listing.kind, id_, number=number)
 
@@ -162,7 +152,7 @@ class _Comparison:
         threads = self._store.threads()
         pulls = sorted(found.number for found in threads if found.kind == "pull_request" and not found.deleted)
         begin = int(self._store.note("swept") or 0)
-        for number in [n for n in pulls if n > begin]:
+        for number in [n for n in pulls if n > begin and not self._store.suspected_at("issue", n)]:
             self._update.attempt(number, self._update.read_reviews)
             self._store.set_note("swept", str(number))
         self._store.set_note("swept", None)

@@ -26,6 +26,7 @@ from rag_pipeline.sources.github.client import GitHubClient, Usage, make_client
 from rag_pipeline.sources.github.fetch import fetch
 from rag_pipeline.sources.github.listings import FetchReport
 from rag_pipeline.sources.github.mirror import GitHubMirror
+from rag_pipeline.sources.github.removals import CONFIRM, Guard
 from rag_pipeline.sources.github.store import Settled, Store
 from rag_pipeline.sources.github.threads import Identity
 from rag_pipeline.sources.places import github_places, stoppable
@@ -192,6 +193,9 @@ def write_days(
         remove_stale(lake, days, tenant=repository.tenant, repository=repository.name, kept=kept, report=report)
         if stopped := store.note("stopped"):
             report.failures.append(_cut_short(repository, stopped, days, now))
+        for withheld in Guard(store, settings.github, now=now).withheld():
+            failed = f"{mirror.source_id(identity, 0)} {withheld.kind}"
+            report.failures.append(_unusable(repository, failed, f"removal withheld: {withheld}: {CONFIRM}", days, now))
         for name, reason in store.problems():
             failed = f"{mirror.source_id(identity, 0)} {name}"
             report.failures.append(_unusable(repository, failed, reason, days, now))

@@ -8,43 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 from pathlib import Path
 
-from rag_pipeline.errors import PermanentError, TransientError
-from rag_pipeline.sources.github.network_folders import is_on_network
 from rag_pipeline.sources.github.resources import Body, Resource, precise
-from rag_pipeline.sources.sqlite_file import in_words, is_taken, spoken, transaction
+from rag_pipeline.sources.github.suspects import Suspects
 
-_FORMAT = "2"
-_MOST_TRIES = 200
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS resources (
-    kind TEXT NOT NULL, id INTEGER NOT NULL, number INTEGER NOT NULL, version TEXT NOT NULL, seen_at TEXT NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL, PRIMARY KEY (kind, id)
-);
-CREATE INDEX IF NOT EXISTS resources_thread ON resources (number, kind);
-CREATE TABLE IF NOT EXISTS pages (
-    url TEXT PRIMARY KEY, list TEXT NOT NULL, etag TEXT NOT NULL, next TEXT, kind TEXT NOT NULL, ids TEXT NOT NULL,
-    held TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS pages_list ON pages (list);
-CREATE TABLE IF NOT EXISTS touched (number INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS threads (
-    kind TEXT NOT NULL, number INTEGER NOT NULL, digest TEXT NOT NULL, seq INTEGER NOT NULL, changed_at TEXT NOT NULL,
-    as_of TEXT NOT NULL, deleted INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (kind, number)
-);
-CREATE INDEX IF NOT EXISTS threads_seq ON threads (seq);
-CREATE INDEX IF NOT EXISTS threads_changed ON threads (changed_at);
-CREATE TABLE IF NOT EXISTS problems (name TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
-"""
+
+class Change(IntEnum):
+    """What keeping a resource changed."""
+
+    NONE = 0
+    MOVED = 1
+    """Nothing but the time of its last change: something happened that the resource does not show."""
+    STATE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,107 +51,74 @@ class RememberedPage:
     ids: Sequence[int]
 
 
-class Store:
-    """An open mirror file; a context manager. `transaction` makes what is written inside it one change."""
+class Store(Suspects):
+    """What a mirror file holds, by resource, thread, page and problem."""
 
     def __init__(self, path: Path, *, refused: Callable[[Resource], Resource] = lambda resource: resource) -> None:
         """`refused` says what may be kept of a resource: all of it, or a stub."""
         self.refused = refused
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with in_words(path):
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-            try:
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        self.close()
-        if (ours := spoken(error, self._path)) is not None:
-            raise ours from error
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-
-    def _prepare(self) -> None:
-        # Where several machines may have it open, readers wait while a page is being written.
-        self._share("TRUNCATE" if is_on_network(self._path.parent.resolve()) else "WAL")
-        # A power cut may lose the last pages read, which are then read again; it cannot damage the file.
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        self._db.executescript(_SCHEMA)
-        if (found := self.note("format") or _FORMAT) != _FORMAT:
-            raise PermanentError(
-                f"{self._path} has format {found}, this code knows {_FORMAT}: update the code, or delete the file"
-            )
-        self.set_note("format", _FORMAT)
-
-    def _share(self, journal: str) -> None:
-        """With WAL, readers read while somebody writes. A new file it wants for itself, and SQLite does not wait."""
-        for _ in range(_MOST_TRIES):
-            try:
-                self._db.execute(f"PRAGMA journal_mode = {journal}")
-                return
-            except sqlite3.OperationalError as error:
-                if not is_taken(error):
-                    raise
-                time.sleep(0.05)
-        raise TransientError("another process has kept the mirror's file locked since it was created: try again")
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """All or nothing; nothing inside another one."""
-        return transaction(self._db)
-
-    def note(self, name: str) -> str | None:
-        """A value that was noted; None when there is none."""
-        row = self._db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        return str(row[0]) if row else None
-
-    def set_note(self, name: str, value: str | None) -> None:
-        """Note a value, or forget it (None). The same value again writes nothing."""
-        if value is None:
-            self._db.execute("DELETE FROM notes WHERE name = ?", (name,))
-        elif self.note(name) != value:
-            self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+        super().__init__(path)
 
     # Resources -------------------------------------------------------------------------------------------------------
 
-    def put(self, resource: Resource, *, seen_at: str, newer_only: bool = False) -> bool:
-        """Keep a resource; whether that changed anything. An older version never replaces a newer one.
+    def put(self, resource: Resource, *, seen_at: str, newer_only: bool = False) -> Change:
+        """Keep a resource that was seen at a time (`seen_at`, as `precise` writes it); what that changed.
 
-        What GitHub lists is there: it also replaces another state of the same version, and what was deleted lives. With
-        `newer_only`, for what deliveries say, of two states of the same version the one seen later (`seen_at`, as
-        `precise` writes it) stays, whatever comes first; and what was deleted stays deleted.
+        What GitHub lists now is true now, even where an earlier look showed a later version, as before a server was
+        restored; and what was deleted lives. Only of what was seen at the same time or before, the greater version
+        stays: pages of one reading may be out of order.
+
+        With `newer_only`, for what deliveries say: nothing that was sent before GitHub last listed the resource counts;
+        of two states the greater version stays, of the same version the one seen later, whatever comes first; and what
+        was deleted stays deleted.
         """
         resource = self.refused(resource)
         row = self._db.execute(
-            "SELECT deleted, version, seen_at, body, number FROM resources WHERE kind = ? AND id = ?",
+            "SELECT version, seen_at, body, deleted, number, listed_at FROM resources WHERE kind = ? AND id = ?",
             (resource.kind, resource.id),
         ).fetchone()
-        version, body = resource.version, _dump(resource.body)
+        version, body, listed_at = resource.version, _dump(resource.body), "" if newer_only else seen_at
+        change = Change.STATE
         if row is not None:
-            deleted, *known, number = row
-            if newer_only and (deleted or [version, seen_at, body] <= known):
-                return False
-            if not deleted and version < known[0]:
-                return False
-            if not deleted and (body, resource.number) == (known[2], number):
-                if [version, seen_at] > known[:2]:
-                    self._db.execute(
-                        "UPDATE resources SET version = ?, seen_at = max(?, seen_at) WHERE kind = ? AND id = ?",
-                        (version, seen_at, resource.kind, resource.id),
-                    )
-                return False
+            *known, deleted, number, known_listed_at = row
+            listed_at = max(listed_at, known_listed_at)
+            if newer_only and (deleted or seen_at < listed_at or [version, seen_at, body] <= known):
+                return Change.NONE
+            if not deleted:
+                if version < known[0] and seen_at <= known[1]:
+                    return Change.NONE
+                if (body, resource.number) == (known[2], number):
+                    if [version, seen_at, listed_at] != [known[0], known[1], known_listed_at]:
+                        self._db.execute(
+                            "UPDATE resources SET version = ?, seen_at = max(?, seen_at), listed_at = ?"
+                            " WHERE kind = ? AND id = ?",
+                            (version, seen_at, listed_at, resource.kind, resource.id),
+                        )
+                    return Change.NONE
+                if _timeless(resource.body) == _timeless(json.loads(known[2])):
+                    change = Change.MOVED
+            seen_at = max(seen_at, known[1])
         self._db.execute(
-            "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?, 0, ?)",
-            (resource.kind, resource.id, resource.number, version, seen_at, body),
+            "INSERT OR REPLACE INTO resources (kind, id, number, version, seen_at, body, listed_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (resource.kind, resource.id, resource.number, version, seen_at, body, listed_at),
         )
-        return True
+        return change
+
+    def listed_at(self, kind: str, id_: int) -> str:
+        """When GitHub itself last showed a living resource, as `precise` writes it; "": never."""
+        row = self._db.execute(
+            "SELECT listed_at FROM resources WHERE kind = ? AND id = ? AND NOT deleted", (kind, id_)
+        ).fetchone()
+        return str(row[0]) if row else ""
+
+    def newer_than(self, kind: str, version: str) -> dict[int, str]:
+        """Version by id of the living resources of a kind that changed after this version."""
+        return dict(
+            self._db.execute(
+                "SELECT id, version FROM resources WHERE kind = ? AND version > ? AND NOT deleted", (kind, version)
+            )
+        )
 
     def body(self, kind: str, id_: int) -> Body | None:
         """What a resource holds; None when it is not known or was deleted."""
@@ -219,7 +167,8 @@ class Store:
         if row and row[0]:
             return False
         self._db.execute(
-            "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?, 1, '{}')",
+            "INSERT OR REPLACE INTO resources (kind, id, number, version, seen_at, deleted, body)"
+            " VALUES (?, ?, ?, ?, ?, 1, '{}')",
             (kind, id_, row[1] if row else number, at, at),
         )
         return True
@@ -244,9 +193,21 @@ class Store:
 
     # Threads ---------------------------------------------------------------------------------------------------------
 
-    def touch(self, *numbers: int) -> None:
-        """Note that something of these threads may have changed."""
-        self._db.executemany("INSERT OR IGNORE INTO touched VALUES (?)", [(number,) for number in numbers])
+    def touch(self, *numbers: int, change: Change = Change.STATE) -> None:
+        """Note that something of these threads may have changed; `change` says what is known of it."""
+        rows = [(number,) for number in numbers]
+        if change is Change.MOVED:
+            self._db.executemany(
+                "INSERT OR IGNORE INTO only_moved SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM touched WHERE number = ?1)",
+                rows,
+            )
+        else:
+            self._db.executemany("DELETE FROM only_moved WHERE number = ?", rows)
+        self._db.executemany("INSERT OR IGNORE INTO touched VALUES (?)", rows)
+
+    def only_moved(self, number: int) -> bool:
+        """Whether a touched thread shows nothing that changed but its time."""
+        return self._db.execute("SELECT 1 FROM only_moved WHERE number = ?", (number,)).fetchone() is not None
 
     def touched(self) -> list[int]:
         """The threads that were touched and not yet dealt with."""
@@ -255,6 +216,7 @@ class Store:
     def done(self, number: int) -> None:
         """It was dealt with."""
         self._db.execute("DELETE FROM touched WHERE number = ?", (number,))
+        self._db.execute("DELETE FROM only_moved WHERE number = ?", (number,))
 
     def settle(
         self, kind: str, number: int, *, digest: str, changed_at: str, as_of: datetime, deleted: bool, content: bytes
@@ -379,6 +341,10 @@ def _settled(row: Sequence[object]) -> Settled:
 def _dump(body: Mapping[str, object]) -> str:
     # Lone surrogates, which JSON may carry, have no place in a UTF-8 file.
     return json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _timeless(body: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in body.items() if key != "updated_at"}
 
 
 def _just_after(as_of: str) -> str:

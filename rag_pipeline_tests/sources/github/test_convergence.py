@@ -23,7 +23,8 @@ from rag_pipeline_tests.github_server.nouns import Repository
 from rag_pipeline_tests.long import long
 from rag_pipeline_tests.sources.github.mirrors import Mirrored, cold_load, served, touch_of
 
-TRACELESS = ("delete_issue", "transfer_issue", "convert_to_discussion")
+# A remark that is deleted leaves a trace only where nothing else in its thread changed.
+TRACELESS = ("delete_issue", "transfer_issue", "convert_to_discussion", "delete_review_comment")
 DATED = sorted(kind for kind in KINDS if not kind.startswith("silent") and kind not in TRACELESS)
 """Changes that leave a trace in what GitHub lists as changed lately."""
 ADDRESSES = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_pipeline.sources.github import store as stores
+from rag_pipeline.sources.github import mirror_file
 from rag_pipeline.sources.github.network_folders import is_on_network
 from rag_pipeline.sources.github.store import Store
 
@@ -46,7 +46,7 @@ def test_a_mirror_has_the_journal_that_its_place_allows_and_keeps_what_it_had(
     file = tmp_path / "mirror.sqlite"
     with Store(file) as before:
         before.set_note("full_name", "acme/rocket")
-    monkeypatch.setattr(stores, "is_on_network", lambda _: on_network)
+    monkeypatch.setattr(mirror_file, "is_on_network", lambda _: on_network)
     with Store(file) as after:
         assert after.note("full_name") == "acme/rocket"
         with closing(sqlite3.connect(file)) as other:

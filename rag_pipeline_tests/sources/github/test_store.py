@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -51,11 +53,15 @@ def test_deliveries_leave_the_newest_state_in_whatever_order_they_come(
         assert text_of(store) == max(said)[2]
 
 
-def test_what_is_listed_replaces_another_state_of_the_same_version_but_never_a_newer_one(store: Store) -> None:
+def test_what_is_listed_later_is_true_whatever_its_version_is(store: Store) -> None:
     assert store.put(comment("first", version=NEW), seen_at="1")
     assert store.put(comment("edited silently", version=NEW), seen_at="2")
-    assert not store.put(comment("from a server that lags", version=OLD), seen_at="3")
+    assert not store.put(comment("from a page out of order", version=OLD), seen_at="2")
     assert text_of(store) == "edited silently"
+    assert store.put(comment("from a restored server", version=OLD), seen_at="3")
+    assert not store.put(comment("sent before", version=NEW), seen_at="2", newer_only=True)
+    assert text_of(store) == "from a restored server"
+    assert store.put(comment("sent later", version=NEW), seen_at="4", newer_only=True)
 
 
 def test_a_delivery_of_the_same_version_counts_only_when_it_came_after_the_last_look(store: Store) -> None:
@@ -69,7 +75,7 @@ def test_the_same_state_again_changes_nothing(store: Store) -> None:
     store.put(comment("text"), seen_at="1")
     assert not store.put(comment("text"), seen_at="2")
     assert not store.put(comment("text", version=NEW), seen_at="2")
-    assert not store.put(comment("older", version=OLD), seen_at="9")
+    assert not store.put(comment("older", version=OLD), seen_at="1")
     assert store.put(comment("text", version=NEW, number=2), seen_at="3")
     assert (store.living_of("comment", 1), store.living_of("comment", 2)) == ([], [5])
 
@@ -260,3 +266,20 @@ def test_processes_that_create_and_write_one_file_at_once_lose_nothing(tmp_path:
     with Store(path) as store:
         assert sorted(found.seq for found in store.threads()) == list(range(1, 151))
         assert len(store.living("comment")) == 50
+
+
+def test_a_file_of_the_former_format_is_upgraded_and_keeps_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.sqlite"
+    with Store(path) as store:
+        store.put(comment("text"), seen_at="5")
+        store.set_note("loaded:pull", "1")
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("ALTER TABLE resources DROP COLUMN listed_at")
+        database.execute("DROP TABLE removals")
+        database.execute("DROP TABLE only_moved")
+        database.execute("UPDATE notes SET value = '2' WHERE name = 'format'")
+    for _ in range(2):
+        with Store(path) as store:
+            assert (store.note("format"), store.note("complete"), text_of(store)) == ("3", "1", "text")
+            assert store.listed_at("comment", 5) == "5"
+            assert not store.put(comment("sent before", version=NEW), seen_at="4", newer_only=True)
