@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_pipeline.defs.resources import Pipeline
+    from rag_pipeline.documents.stage import DocumentsReport
     from rag_pipeline.embedding.stage import EmbeddingsReport
     from rag_pipeline.index.stage import IndexReport
     from rag_pipeline.lake.derive import DeriveReport
@@ -45,6 +46,7 @@ _OF_KINDS = tuple(stage_of(kind) for kind in kinds())
 STAGES = (
     "raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index", "checks",
 )  # fmt: skip
+_SHOWN_PAGES = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class Summary:
     """Files taken from the inbox."""
     rejected: list[str] = field(default_factory=list)
     """Drops that could not be taken, and why."""
+    broken_front_matter: list[str] = field(default_factory=list)
+    """Pages that were indexed without their front matter, because it cannot be read, and why."""
     requests: int = 0
     """To GitHub."""
     embedding_spaces: list[str] = field(default_factory=list)
@@ -164,6 +168,9 @@ def print_summary(summary: Summary) -> None:
         ),
         ("rows written", f"{summary.rows_written:,}"),
     ]
+    if pages := summary.broken_front_matter:
+        more = f"; and {len(pages) - _SHOWN_PAGES:,} more" if len(pages) > _SHOWN_PAGES else ""
+        rows.append(("broken front matter", f"{len(pages):,}: {'; '.join(pages[:_SHOWN_PAGES])}{more}"))
     if summary.quarantined:
         rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
     rows += [("embedding spaces", note) for note in summary.embedding_spaces]
@@ -225,11 +232,7 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
     for stage in _OF_KINDS:
         if stage in reports:
             _add_listed(summary, cast("KindReport", reports[stage]))
-    for stage in ("documents", "chunks"):
-        if stage in reports:
-            report = cast("DeriveReport", reports[stage])
-            setattr(summary, stage, getattr(summary, stage) + report.rows)
-            summary.quarantined += len(report.failures)
+    _add_derived(summary, reports)
     if "embeddings" in reports:
         embeddings = cast("EmbeddingsReport", reports["embeddings"])
         summary.embedded += embeddings.embedded
@@ -241,6 +244,17 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         summary.rows_written += index.written.rows
         summary.quarantined += len(index.failures)
         summary.embedding_spaces = cast("list[str]", reports["embedding_spaces"])
+
+
+def _add_derived(summary: Summary, reports: Mapping[str, object]) -> None:
+    for stage in ("documents", "chunks"):
+        if stage in reports:
+            report = cast("DeriveReport", reports[stage])
+            setattr(summary, stage, getattr(summary, stage) + report.rows)
+            summary.quarantined += len(report.failures)
+    if "documents" in reports:
+        pages = cast("DocumentsReport", reports["documents"]).broken_front_matter
+        summary.broken_front_matter += [f"{path} ({problem})" for path, problem in pages]
 
 
 def _add_threads(summary: Summary, report: GitHubReport) -> None:

@@ -11,11 +11,12 @@ from typing import ClassVar, Final, TypeAlias
 import pyarrow as pa
 
 from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, clean
+from rag_pipeline.documents.markdown import BROKEN_FRONT_MATTER
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
 from rag_pipeline.lake.derive import DeriveReport, derive
-from rag_pipeline.lake.schemas import DOCUMENTS, items_of, metadata_naming
+from rag_pipeline.lake.schemas import DOCUMENTS, items_of, metadata_naming, rows_naming
 from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, failure_of
@@ -36,6 +37,8 @@ class DocumentsReport(DeriveReport):
 
     redactions: Counter[str] = field(default_factory=Counter)
     """Redacted values by kind, in the documents that were cleaned anew."""
+    broken_front_matter: list[tuple[str, str]] = field(default_factory=list)
+    """(path, problem) of the documents that were cleaned anew without their front matter, as it cannot be read."""
 
 
 def fingerprint(threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAULT_REDACTION) -> str:
@@ -96,7 +99,7 @@ def clean_items(
 
         def transform(part: Part, failures: list[Failure], advance: Advance) -> Iterator[pa.RecordBatch]:
             read = _newest(lake, part, inputs, advance)
-            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report.redactions)
+            return _counted(spread(read, cleaning, pool=pool, failures=failures, advance=advance), report)
 
         return derive(
             lake, days, stage=STAGE, inputs=inputs, schema=DOCUMENTS, transform=transform, progress=progress,
@@ -104,10 +107,13 @@ def clean_items(
         )  # fmt: skip
 
 
-def _counted(batches: Iterator[pa.RecordBatch], redactions: Counter[str]) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterator[pa.RecordBatch], report: DocumentsReport) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for metadata in metadata_naming(batch, BY_KIND):
-            redactions.update(redactions_in(metadata))
+            report.redactions.update(redactions_in(metadata))
+        for row, metadata in rows_naming(batch, BROKEN_FRONT_MATTER):
+            columns = [batch.column(name)[row].as_py() for name in ("path", "source_id")]
+            report.broken_front_matter.append((columns[0] or columns[1], str(metadata[BROKEN_FRONT_MATTER])))
         yield batch
 
 
