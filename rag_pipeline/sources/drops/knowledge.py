@@ -20,12 +20,14 @@ from rag_pipeline.front_matter import Broken, FrontMatter, read_front_matter
 from rag_pipeline.front_matter.attempts import unfenced_key
 from rag_pipeline.front_matter.keys import FRONT_KEYS, KEYS, key_problems, matched_key
 from rag_pipeline.model import Json, SourceItem
+from rag_pipeline.notebook_json import CONTENT_TYPE as NOTEBOOK
+from rag_pipeline.notebook_json import read_notebook
 
 PLAIN_FILES = {
     ".adoc": "text/asciidoc",
     ".htm": "text/html",
     ".html": "text/html",
-    ".ipynb": "application/x-ipynb+json",
+    ".ipynb": NOTEBOOK,
     ".markdown": "text/markdown",
     ".md": "text/markdown",
     ".rst": "text/x-rst",
@@ -84,6 +86,8 @@ def record_item(record: Json, intake: Intake) -> SourceItem:
         raise ItemError("content is missing" if content is None else "content must be a string")
     text = content if isinstance(content, str) and not deleted else ""
     kind = _text(record, "content_type", most=200) or "text/markdown"
+    if not deleted and kind.partition(";")[0].strip().lower() == NOTEBOOK:
+        read_notebook(text, path=str(record.get("id")))
     metadata = {**_metadata(record, known=KEYS), "content_type": kind}
     return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
 
@@ -116,9 +120,12 @@ def plain_item(content: bytes, intake: Intake) -> SourceItem:
         values = _with_known_keys(front.values if front else {}, FRONT_KEYS)
         if values.get("id") is None:
             values = {**values, "id": intake.file_name}
+        is_deleted = _flag(values, "deleted")
+        if not is_deleted and intake.file_name.lower().endswith(".ipynb"):
+            read_notebook(body, path="the file")
         known = {"content_type": PLAIN_FILES[PurePath(intake.file_name).suffix.lower()], "file_name": intake.file_name}
         metadata = {**_metadata(values, known=FRONT_KEYS), **known}
-        return _item(values, intake, content=b"" if _flag(values, "deleted") else body, metadata=metadata)
+        return _item(values, intake, content=b"" if is_deleted else body, metadata=metadata)
     except ItemError as error:
         lines = front.key_lines if front else {}
         about = str(error)

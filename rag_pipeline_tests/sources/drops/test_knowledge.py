@@ -130,7 +130,7 @@ def test_a_page_is_identified_by_its_files_name() -> None:
     ],
 )  # fmt: skip
 def test_the_suffix_says_what_a_page_is(name: str, content_type: str) -> None:
-    assert item(b"{}", name).metadata["content_type"] == content_type
+    assert item(b'{"cells": []}', name).metadata["content_type"] == content_type
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
