@@ -125,6 +125,9 @@ class _Intake:
 
     def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
+        for unusable in self._inbox.unusable(now=self._now, settle_s=self._settings.drops.settle_s):
+            reason = self._inbox.reject_unusable(unusable)
+            self._report.rejected.append((ascii(unusable.name)[1:-1], reason))
         batch = batch_of(waiting, self._settings, until=until)
         for done, file in enumerate(batch, start=1):
             self._read(file)
