@@ -67,6 +67,8 @@ class Summary:
     quarantined: int = 0
     drops: int = 0
     """Files taken from the inbox."""
+    restored_parts: list[str] = field(default_factory=list)
+    """Parts of drops that were damaged or gone, and were made again from the accepted files."""
     rejected: list[str] = field(default_factory=list)
     """Drops that could not be taken, and why."""
     broken_front_matter: list[str] = field(default_factory=list)
@@ -168,6 +170,8 @@ def print_summary(summary: Summary) -> None:
         ),
         ("rows written", f"{summary.rows_written:,}"),
     ]
+    if summary.restored_parts:
+        rows.append(("restored from inbox/accepted", ", ".join(summary.restored_parts)))
     if pages := summary.broken_front_matter:
         more = f"; and {len(pages) - _SHOWN_PAGES:,} more" if len(pages) > _SHOWN_PAGES else ""
         rows.append(("broken front matter", f"{len(pages):,}: {'; '.join(pages[:_SHOWN_PAGES])}{more}"))
@@ -279,6 +283,7 @@ def _add_drops(summary: Summary, report: DropsReport) -> None:
     summary.items += report.items.total() + report.tombstones.total()
     summary.tombstones += report.tombstones.total()
     summary.drops += report.taken
+    summary.restored_parts += [f"{part.tenant}/{part.repository} {part.day}" for part in report.restored]
     summary.rejected += [f"{name}: {reason}" for name, reason in report.rejected]
 
 

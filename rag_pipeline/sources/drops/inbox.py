@@ -34,6 +34,7 @@ _NOTES = ".notes"
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
 _FORBIDDEN = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_NAME_BYTES = 255
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _CLOCK_SKEW_S = 60.0  # a file from further in the future comes from a wrong clock, not from a moment ago
 
 
@@ -122,13 +123,14 @@ class Inbox:
         """Whether a file of this name waits or was accepted, on whatever day."""
         return self._storage.find(_checked(name)) is not None or self._is_accepted(name)
 
-    def accept(self, name: str, *, day: date, seen: DropFile | None = None) -> None:
-        """Move a file to `accepted/<day>/`; no error when it is gone.
+    def accept(self, name: str, *, day: date, seen: DropFile | None = None) -> str | None:
+        """Move a file to `accepted/<day>/`; its name there, or None when it is gone.
 
         With `seen`, the file as it was listed before it was read: one that was replaced since stays and waits.
         """
         if self._is_still(_checked(name), seen):
-            self._move(name, f"{_ACCEPTED}/{day.isoformat()}", reason=None)
+            return self._move(name, f"{_ACCEPTED}/{day.isoformat()}", reason=None)
+        return None
 
     def reject(self, name: str, *, reason: str, seen: DropFile | None = None) -> None:
         """Move a file to `rejected/`, beside its reason; no error when it is gone. `seen` is as for `accept`."""
@@ -144,6 +146,18 @@ class Inbox:
         target = f"{_REJECTED}/{_marked(_checked(name), f'.{digest}', room=len(_REASON))}"
         self._explain(target, reason)
         self._storage.create(target, content)
+
+    def accepted_days(self) -> list[date]:
+        """Days that something was accepted on."""
+        return sorted(date.fromisoformat(day) for day in self._storage.folders(_ACCEPTED) if _DAY.fullmatch(day))
+
+    def accepted(self, day: date) -> list[DropFile]:
+        """The files that were accepted on a day; `content` takes `accepted/<day>/<name>`."""
+        return [
+            DropFile(name=name, size=size, modified_at=modified_at)
+            for name, size, modified_at in self._storage.files(f"{_ACCEPTED}/{day.isoformat()}")
+            if _is_drop_name(name)
+        ]
 
     def archived(self) -> list[str]:
         """Paths of all that was accepted or rejected, reasons included; `content` and `remove` take them."""
@@ -181,7 +195,7 @@ class Inbox:
         file = self._storage.find(name)
         return file is not None and (seen is None or (file.size, file.modified_at) == (seen.size, seen.modified_at))
 
-    def _move(self, name: str, folder: str, *, reason: str | None, to: str | None = None) -> None:
+    def _move(self, name: str, folder: str, *, reason: str | None, to: str | None = None) -> str | None:
         """Move a file to the first free name; where it is already, only the one in the inbox goes."""
         for candidate in _candidates(to or name, room=0 if reason is None else len(_REASON)):
             target = f"{folder}/{candidate}"
@@ -191,9 +205,12 @@ class Inbox:
             # The reason first: after a crash in between, the file waits and is rejected again.
             if reason is not None:
                 self._explain(target, reason)
-            if is_there:
+            if is_there and reason is not None:
                 self._storage.remove(name)
-                return
+                return candidate
+            if is_there:
+                # The later time is kept: it says which state of a file without a date of its own is the newest.
+                self._storage.remove(target)
             try:
                 self._storage.move(name, target)
             except FileExistsError:
@@ -201,7 +218,9 @@ class Inbox:
             except FileNotFoundError:
                 if reason is not None and self._storage.find(target) is None:
                     self._storage.remove(target + _REASON)
-            return
+                return None
+            return candidate
+        return None
 
     def _explain(self, target: str, reason: str) -> None:
         self._storage.replace(target + _REASON, f"{reason.strip()}\n".encode("utf-8", "replace"))
