@@ -151,7 +151,7 @@ def restore_lost_parts(
 ) -> dict[Part, int]:
     """Make parts of these days that are damaged, or gone though they were written, again from the accepted files.
 
-    Returns how many items each of them holds now. A damaged part of which no accepted file says anything stays as it is.
+    Returns how many items each of them holds now. A damaged part that no accepted file tells of stays as it is.
     """
     record = IntakeRecord(settings.home)
     damaged = [part for part in _parts(lake, days) if not _is_whole(lake, part)]

@@ -116,12 +116,10 @@ def test_a_hostile_accepted_file_stops_nothing(taking: Taking) -> None:
     taking.take(DAYS)
     assert taking.contents(day=DAY) == before
     unusable = accepted_items(taking.settings, DAY, now=taking.now).unusable
-    assert [name for name, _ in unusable] == ["broken.md", "deep.json"]
+    assert sorted(name for name, _ in unusable) == ["broken.md", "deep.json"]
 
 
-def test_days_are_restored_into_another_home_and_nothing_changes_the_second_time(
-    taking: Taking, tmp_path: Path
-) -> None:
+def test_a_day_is_restored_into_another_home_once_and_again(taking: Taking, tmp_path: Path) -> None:
     before = every_item(taking)
     other = Taking(tmp_path / "restored", now=taking.now + timedelta(days=3))
     shutil.copytree(taking.settings.inbox_url, other.settings.inbox_url)
@@ -130,7 +128,7 @@ def test_days_are_restored_into_another_home_and_nothing_changes_the_second_time
         restored, accepted = restore_day(
             other.settings, other.lake, DAY, tenants=(), now=other.now, report=PartsReport()
         )
-        assert (len(restored), accepted.files, accepted.unusable) == (3, 8, [])
+        assert (len(restored), accepted.files, accepted.unusable) == (3, 7, [])
         assert every_item(other) == before
         assert other.parts() == taking.parts()
 
