@@ -22,6 +22,7 @@ _DAY = pa.date32()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _LINES = pa.list_(pa.int32())
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 _ORIGIN = [
     ("tenant", pa.string()),
@@ -179,7 +180,7 @@ def _to_batch(nouns: Sequence[Noun], schema: pa.Schema) -> pa.RecordBatch:
 
 def dump_metadata(value: Mapping[str, object]) -> str:
     """Metadata as canonical JSON: equal metadata give equal bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def _nouns(batch: pa.RecordBatch, noun: type[Noun]) -> Iterator[Noun]:

@@ -128,9 +128,10 @@ class _Intake:
 
     def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
-        for unusable in self._inbox.unusable(now=self._now, settle_s=self._settings.drops.settle_s):
-            reason = self._inbox.reject_unusable(unusable)
-            self._report.rejected.append((ascii(unusable.name)[1:-1], reason))
+        unusable = self._inbox.unusable(now=self._now, settle_s=self._settings.drops.settle_s)
+        for misnamed in unusable:
+            reason = self._inbox.reject_unusable(misnamed)
+            self._report.rejected.append((ascii(misnamed.name)[1:-1], reason))
         batch = batch_of(waiting, self._settings, until=until)
         for done, file in enumerate(batch, start=1):
             self._read(file)
@@ -170,6 +171,7 @@ class _Intake:
             record.save()
         self._report.taken += len(self._done)
         self._report.left = len(waiting) - self._report.taken
+        self._report.taken += len(unusable)
 
     def _read(self, file: DropFile) -> None:
         try:
