@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 from rag_pipeline.bounded_json import storable, storable_text
 from rag_pipeline.errors import BrokenFrontMatter, ItemError
 from rag_pipeline.front_matter import Broken, FrontMatter, read_front_matter
-from rag_pipeline.front_matter.attempts import unfenced_key
-from rag_pipeline.front_matter.keys import FRONT_KEYS, KEYS, key_problems, matched_key
+from rag_pipeline.front_matter.attempts import MAX_CHARS, access_lines, unfenced_key
+from rag_pipeline.front_matter.keys import ACCESS_KEYS, FRONT_KEYS, KEYS, key_problems, matched_key, similar_key
 from rag_pipeline.model import Json, SourceItem
 from rag_pipeline.notebook_json import CONTENT_TYPE as NOTEBOOK
 from rag_pipeline.notebook_json import read_notebook
@@ -88,6 +88,7 @@ def record_item(record: Json, intake: Intake) -> SourceItem:
     kind = _text(record, "content_type", most=200) or "text/markdown"
     if not deleted and kind.partition(";")[0].strip().lower() == NOTEBOOK:
         read_notebook(text, path=str(record.get("id")))
+    _check_access(record, text)
     metadata = {**_metadata(record, known=KEYS), "content_type": kind}
     return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
 
@@ -288,6 +289,23 @@ def _with_known_keys(values: Mapping[str, Json], known: frozenset[str]) -> Mappi
     for problem in key_problems(values, known):
         raise ItemError(problem)
     return {matched_key(key, known) or key: value for key, value in values.items()}
+
+
+def _check_access(record: Mapping[str, Json], text: str) -> None:
+    """Refuse a record whose content has front matter that says something else of who may see it.
+
+    Raises:
+        ItemError: only the record is asked for that.
+    """
+    front = read_front_matter(text, clean=str)
+    if isinstance(front, Broken):
+        if any(access_lines(text[: front.end_char or MAX_CHARS])):
+            raise ItemError(f"content has {front.error}")
+        return
+    for key, said in (front.values if front else {}).items():
+        name = similar_key(key)
+        if name in ACCESS_KEYS and said is not None and said != record.get(name):
+            raise ItemError(f"{name} stands in the front matter of the content: give it as a key of the record")
 
 
 def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:

@@ -170,6 +170,20 @@ def test_a_drop_with_broken_front_matter_is_rejected_with_its_reason(tmp_path) -
     assert [(found.source_id, found.scope) for found in taking.items()] == [("p2", "user:jane")]
 
 
+@pytest.mark.parametrize(
+    "header", ["---\nscope: user:jane\n---\n", "---\nScopes: user:jane\n---\n", "---\ntenant: globex\n---\n",
+               "---\nscope: user:jane: x\n---\n", "----\nscope: user:jane\n----\n"],
+)  # fmt: skip
+def test_a_record_whose_content_says_who_may_see_it_is_refused(header: str) -> None:
+    assert re.search("front matter", refusal({"id": "p1", "content": header + TEXT}))
+
+
+def test_a_record_and_its_content_may_say_the_same() -> None:
+    record = {"id": "p1", "scope": "user:jane", "content": f"---\nscope: user:jane\ntitle: x\n---\n{TEXT}"}
+    assert item(record).scope == "user:jane"
+    assert item({"id": "p1", "content": f"---\ntitle: Q3: x\n---\n{TEXT}"}).scope is None
+
+
 @pytest.mark.parametrize("text", ["# a\n" * 200_000, "<!--\n" + "x\n" * 200_000, "---\n" * 100_000, "\n" * 500_000,
                                   "-" * 500_000, "- " * 200_000, "---\n" + "x" * 500_000, "a" * 500_000])  # fmt: skip
 def test_looking_for_front_matter_takes_no_time(text: str) -> None:
