@@ -105,6 +105,15 @@ class ItemError(PermanentError):
     """One item cannot be processed; it is quarantined and the rest goes on."""
 
 
+class BrokenFrontMatter(ItemError):
+    """The front matter of a text was meant as such and cannot be read; `line` is the line of the problem, from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
 class ResourceGone(PermanentError):
     """The source says that something is not there (any more): deleted, transferred, or never existed."""
 

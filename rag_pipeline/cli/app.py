@@ -26,6 +26,7 @@ from rag_pipeline.cli.plan import plan
 from rag_pipeline.cli.quarantine import quarantine
 from rag_pipeline.cli.queries import queries
 from rag_pipeline.cli.report_command import report
+from rag_pipeline.cli.restore_drops import restore_drops
 from rag_pipeline.cli.serve import serve
 from rag_pipeline.cli.session import MAX_PORT, AsJson
 from rag_pipeline.cli.session import enter_dagster as _enter_dagster
@@ -216,6 +217,7 @@ def materialize(
 
 
 app.command("plan", short_help="Show what a refresh would do and cost.")(plan)
+app.command("restore-drops", short_help="Take accepted drops in again.")(restore_drops)
 
 
 @app.command(short_help="Compare GitHub with the index.")

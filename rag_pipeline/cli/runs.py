@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_pipeline.defs.resources import Pipeline
+    from rag_pipeline.documents.stage import DocumentsReport
     from rag_pipeline.embedding.stage import EmbeddingsReport
     from rag_pipeline.index.stage import IndexReport
     from rag_pipeline.lake.derive import DeriveReport
@@ -45,6 +46,7 @@ _OF_KINDS = tuple(stage_of(kind) for kind in kinds())
 STAGES = (
     "raw", "raw_github", "raw_drops", *_OF_KINDS, "documents", "chunks", "embeddings", "knowledge_index", "checks",
 )  # fmt: skip
+_SHOWN_PAGES = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,8 +69,12 @@ class Summary:
     quarantined: int = 0
     drops: int = 0
     """Files taken from the inbox."""
+    restored_parts: list[str] = field(default_factory=list)
+    """Parts of drops that were damaged or gone, and were made again from the accepted files."""
     rejected: list[str] = field(default_factory=list)
     """Drops that could not be taken, and why."""
+    broken_front_matter: list[str] = field(default_factory=list)
+    """Pages that were indexed without their front matter, because it cannot be read, and why."""
     requests: int = 0
     """To GitHub."""
     embedding_spaces: list[str] = field(default_factory=list)
@@ -179,6 +185,11 @@ def print_summary(summary: Summary) -> None:
         ),
         ("rows written", f"{summary.rows_written:,}"),
     ]
+    if summary.restored_parts:
+        rows.append(("restored from inbox/accepted", ", ".join(summary.restored_parts)))
+    if pages := summary.broken_front_matter:
+        more = f"; and {len(pages) - _SHOWN_PAGES:,} more" if len(pages) > _SHOWN_PAGES else ""
+        rows.append(("broken front matter", f"{len(pages):,}: {'; '.join(pages[:_SHOWN_PAGES])}{more}"))
     if summary.quarantined:
         rows.append(("quarantined", f"{summary.quarantined:,} (see `rag-pipeline status`)"))
     if summary.chunks_without_vector:
@@ -245,13 +256,7 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
     for stage in _OF_KINDS:
         if stage in reports:
             _add_listed(summary, cast("KindReport", reports[stage]))
-    for stage in ("documents", "chunks"):
-        if stage in reports:
-            report = cast("DeriveReport", reports[stage])
-            setattr(summary, stage, getattr(summary, stage) + report.rows)
-            summary.quarantined += len(report.failures)
-            # Of documents alone.
-            summary.guessed_encodings += getattr(report, "guessed_encodings", 0)
+    _add_derived(summary, reports)
     if "embeddings" in reports:
         embeddings = cast("EmbeddingsReport", reports["embeddings"])
         summary.embedded += embeddings.embedded
@@ -265,6 +270,18 @@ def _add(summary: Summary, pipeline: Pipeline, days: DayRange) -> None:
         summary.embedding_spaces = cast("list[str]", reports["embedding_spaces"])
         summary.chunks_without_vector += index.unreadable
         summary.without_vector = cast("str", reports["without_vector"]) or summary.without_vector
+
+
+def _add_derived(summary: Summary, reports: Mapping[str, object]) -> None:
+    for stage in ("documents", "chunks"):
+        if stage in reports:
+            report = cast("DeriveReport", reports[stage])
+            setattr(summary, stage, getattr(summary, stage) + report.rows)
+            summary.quarantined += len(report.failures)
+    if "documents" in reports:
+        documents = cast("DocumentsReport", reports["documents"])
+        summary.guessed_encodings += documents.guessed_encodings
+        summary.broken_front_matter += [f"{path} ({problem})" for path, problem in documents.broken_front_matter]
 
 
 def _add_threads(summary: Summary, report: GitHubReport) -> None:
@@ -289,6 +306,7 @@ def _add_drops(summary: Summary, report: DropsReport) -> None:
     summary.items += report.items.total() + report.tombstones.total()
     summary.tombstones += report.tombstones.total()
     summary.drops += report.taken
+    summary.restored_parts += [f"{part.tenant}/{part.repository} {part.day}" for part in report.restored]
     summary.rejected += [f"{name}: {reason}" for name, reason in report.rejected]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,9 @@ from rag_pipeline.index.database import connected, describe
 from rag_pipeline.index.migrations import pending
 from rag_pipeline.index.spaces import active_space
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.drops.stage import inbox_of
+
+_SHOWN = 5
 
 
 def status_report(settings: Settings) -> dict[str, Any]:
@@ -28,6 +32,7 @@ def status_report(settings: Settings) -> dict[str, Any]:
         "replica": describe(settings.replica_url) if settings.replica_url else None,
         "running": running,
         "repositories": [repository.source or f"{repository.github} (GitHub)" for repository in settings.repositories],
+        "ignored_in_inbox": _ignored(settings),
         "first_partition": settings.first_day.isoformat(),
         "freshness": [],
         "index": [],
@@ -47,6 +52,21 @@ def status_report(settings: Settings) -> dict[str, Any]:
     return report
 
 
+def _ignored(settings: Settings) -> list[str]:
+    """What lies in the inbox and is no file; an inbox that cannot be reached does not stop the status."""
+    try:
+        return [ascii(name)[1:-1] for name in inbox_of(settings).ignored()]
+    except Exception as error:  # each store has errors of its own
+        return [f"the inbox cannot be read: {type(error).__name__}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more} (only files directly in it are taken)"
+
+
 def print_status(report: dict[str, Any]) -> None:
     """The report for people."""
     space = report.get("embedding_space")
@@ -58,6 +78,7 @@ def print_status(report: dict[str, Any]) -> None:
         *([("replica, for searches", report["replica"])] if report["replica"] else []),
         ("repositories", ", ".join(report["repositories"]) or "none configured"),
         ("first partition", report["first_partition"]),
+        *([("ignored in the inbox", ignored)] if (ignored := _listed(report["ignored_in_inbox"])) else []),
         (
             "embedding space",
             f"{space['provider']} {space['model']}, {space['dimensions']} dimensions" if space else "none",

@@ -66,10 +66,10 @@ def clean(
     """The item's text in NFC with `\\n` newlines, its title (1 to 200 characters) and metadata; tombstones stay empty.
 
     Metadata gains `encoding` (when it was not UTF-8; `guessed` when little speaks for it, and then `guessed_encoding`
-    says which was taken), `replaced_characters` (when some were lost in decoding),
-    `front_matter` (markdown), `dropped_comments` (threads: how many were left out, by authors that `threads` calls
-    noisy) and `files` (pull requests: the paths they change, at most 300). Text without any words is returned as it is:
-    it makes no chunks.
+    says which was taken), `replaced_characters` (when some were lost in decoding), `front_matter` or
+    `broken_front_matter` (markdown), `dropped_comments` (threads: how many were left out, by authors that `threads`
+    calls noisy) and `files` (pull requests: the paths they change, at most 300). Text without any words is returned as
+    it is: it makes no chunks.
 
     No string of the document holds a secret; what was redacted is in `redactions` (at most 100 entries with `kind`,
     `count`, and `line` of the source or `place`) and `redactions_by_kind` (all of them, counted).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from rag_pipeline.documents.contents_list import MARK, MarkedContents, headed_contents
 from rag_pipeline.documents.decoding import plain_text
@@ -19,7 +20,7 @@ from rag_pipeline.documents.jsx_modules import module_spans
 from rag_pipeline.documents.markdown_layout import Layout
 from rag_pipeline.documents.markdown_links import DEFINITION, LINK, MAX_LINK_CHARS, SIMPLE_LINK, Links
 from rag_pipeline.documents.titles import markdown_title
-from rag_pipeline.front_matter import read_front_matter
+from rag_pipeline.front_matter import Broken, read_front_matter
 from rag_pipeline.inline_markup import PAYLOAD
 from rag_pipeline.model import Json
 
@@ -42,17 +43,27 @@ _HEADING_WORDS = (
 """What begins a line with words; if there is none, with an image that has some."""
 _MAX_HEADING_CHARS = 1000
 _RAW = {name: re.compile(rf"</{name}[ \t\n]*>", re.IGNORECASE) for name in ("pre", "script", "style")}
+BROKEN_FRONT_MATTER: Final = "broken_front_matter"
+"""The key of metadata that says what is wrong with front matter that could not be read."""
 _LISTED_ONLY = ("{toctree}", "{contents}", "{tableofcontents}")
 """Directives of MyST that hold a list of files."""
 
 
 def extract_markdown(text: str) -> Extract:
-    """Markdown without front matter (which goes to `metadata["front_matter"]`), comments, badges, tags and targets."""
+    """Markdown without front matter (which goes to `metadata["front_matter"]`), comments, badges, tags and targets.
+
+    Front matter that cannot be read goes, too: it is no text and no title, and the metadata say what is wrong with it.
+    """
     front = read_front_matter(text, clean=plain_text)
     body = text[front.end_char :] if front else text
     cleaned, source_lines = clean_markdown(body, first_line=front.lines + 1 if front else 1)
-    title = front.values.get("title") if front else None
-    metadata: dict[str, Json] = {"front_matter": front.values} if front else {}
+    title = None
+    metadata: dict[str, Json] = {}
+    if isinstance(front, Broken):
+        metadata[BROKEN_FRONT_MATTER] = str(front.error)
+    elif front:
+        title = front.values.get("title")
+        metadata["front_matter"] = front.values
     if front and not body.strip():
         metadata["skipped"] = "front matter only"
     return Extract(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.fences import fenced
 from rag_pipeline.documents.markdown import clean_markdown
 from rag_pipeline.documents.titles import markdown_title
-from rag_pipeline.errors import ItemError
+from rag_pipeline.notebook_json import read_notebook
 
 _MAX_OUTPUT_LINES = 20
 _MAX_OUTPUT_LINE_CHARS = 500
@@ -26,32 +25,13 @@ def extract_notebook(text: str, *, path: str) -> Extract:
     Raises:
         ItemError: the text is not JSON, or has no list of cells.
     """
-    notebook = _read(text, path)
-    language = _language(notebook)
-    parts = [part for cell in _cells(notebook, path) for part in _cell_parts(cell, language) if part.strip()]
+    notebook = read_notebook(text, path=path)
+    language = _language(notebook.metadata)
+    parts = [part for cell in notebook.cells for part in _cell_parts(cell, language) if part.strip()]
     body = plain_text("\n\n".join(parts))
     body = body + "\n" if body else body
     lines = [1] * (body.count("\n") + 1)
     return Extract(text=body, markup="markdown", title=markdown_title(body), source_lines=lines)
-
-
-def _read(text: str, path: str) -> Mapping[str, object]:
-    try:
-        notebook = parse_json(text)
-    except ValueError as error:
-        raise ItemError(f"{path} is not a notebook: it {error}: repair the file, or exclude it") from error
-    if not isinstance(notebook, dict):
-        raise ItemError(f"{path} is not a notebook: its JSON is no object: repair the file, or exclude it")
-    return notebook
-
-
-def _cells(notebook: Mapping[str, object], path: str) -> Iterator[Mapping[str, object]]:
-    cells = notebook.get("cells")
-    if cells is None and isinstance(sheets := notebook.get("worksheets"), list):  # nbformat 3
-        cells = [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []]
-    if not isinstance(cells, list):
-        raise ItemError(f"{path} is not a notebook: it has no list of cells: repair the file, or exclude it")
-    return (cell for cell in cells if isinstance(cell, dict))
 
 
 def _cell_parts(cell: Mapping[str, object], language: str) -> Iterator[str]:
@@ -107,10 +87,7 @@ def _joined(source: object) -> str:
     return source if isinstance(source, str) else ""
 
 
-def _language(notebook: Mapping[str, object]) -> str:
-    metadata = notebook.get("metadata")
-    if not isinstance(metadata, Mapping):
-        return "python"
+def _language(metadata: Mapping[str, object]) -> str:
     for section, key in (("language_info", "name"), ("kernelspec", "language")):
         about = metadata.get(section)
         name = about.get(key) if isinstance(about, Mapping) else None

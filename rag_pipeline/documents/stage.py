@@ -11,12 +11,13 @@ from typing import ClassVar, Final, TypeAlias
 import pyarrow as pa
 
 from rag_pipeline.documents.clean import CLEANING_VERSION, DEFAULT_REDACTION, DEFAULT_THREADS, ENCODING, GUESSED, clean
+from rag_pipeline.documents.markdown import BROKEN_FRONT_MATTER
 from rag_pipeline.documents.redaction import REDACTION_VERSION, engine_version, redact
 from rag_pipeline.documents.redaction.document import BY_KIND, redactions_in
 from rag_pipeline.errors import ItemError
 from rag_pipeline.lake.copying import MADE_BY, OBSERVED, RowWork, follow_changes, row_digests
 from rag_pipeline.lake.derive import DeriveReport, TooMany, derive
-from rag_pipeline.lake.schemas import DOCUMENTS, MADE_FROM, items_of, metadata_naming
+from rag_pipeline.lake.schemas import DOCUMENTS, MADE_FROM, items_of, metadata_naming, rows_naming
 from rag_pipeline.lake.spread import pool_of, spread
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, Document, Failure, SourceItem, age_of, document_id, failure_of
@@ -39,6 +40,8 @@ class DocumentsReport(DeriveReport):
     """Redacted values by kind, in the documents that were cleaned anew."""
     guessed_encodings: int = 0
     """Documents among them whose encoding had to be guessed, with little to go by."""
+    broken_front_matter: list[tuple[str, str]] = field(default_factory=list)
+    """(path, problem) of the documents that were cleaned anew without their front matter, as it cannot be read."""
 
 
 def fingerprint(threads: Threads = DEFAULT_THREADS, redaction: Redaction = DEFAULT_REDACTION) -> str:
@@ -135,6 +138,9 @@ def _counted(batches: Iterator[pa.RecordBatch], report: DocumentsReport) -> Iter
         for metadata in metadata_naming(batch, BY_KIND):
             report.redactions.update(redactions_in(metadata))
         report.guessed_encodings += sum(each[ENCODING] == GUESSED for each in metadata_naming(batch, ENCODING))
+        for row, metadata in rows_naming(batch, BROKEN_FRONT_MATTER):
+            columns = [batch.column(name)[row].as_py() for name in ("path", "source_id")]
+            report.broken_front_matter.append((columns[0] or columns[1], str(metadata[BROKEN_FRONT_MATTER])))
         yield batch
 
 

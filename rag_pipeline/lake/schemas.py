@@ -22,6 +22,7 @@ _DAY = pa.date32()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _LINES = pa.list_(pa.int32())
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 _ORIGIN = [
     ("tenant", pa.string()),
@@ -142,9 +143,14 @@ def chunks_of(batch: pa.RecordBatch) -> Iterator[Chunk]:
 
 def metadata_naming(batch: pa.RecordBatch, key: str) -> Iterator[Mapping[str, Json]]:
     """The metadata of those rows that have such a key, in their order; the others are not read."""
+    return (metadata for _, metadata in rows_naming(batch, key))
+
+
+def rows_naming(batch: pa.RecordBatch, key: str) -> Iterator[tuple[int, Mapping[str, Json]]]:
+    """(row, metadata) of those rows whose metadata have such a key."""
     column = batch.column("metadata")
-    naming = column.filter(pc.match_substring(column, dump_metadata({key: 0})[1:-2]))
-    return (found for value in naming.to_pylist() if key in (found := json.loads(value)))
+    rows = pc.indices_nonzero(pc.match_substring(column, dump_metadata({key: 0})[1:-2])).to_pylist()
+    return ((row, found) for row in rows if key in (found := json.loads(column[row].as_py())))
 
 
 def ids_of(column: pa.Array) -> list[UUID]:
@@ -176,7 +182,7 @@ def _to_batch(nouns: Sequence[Noun], schema: pa.Schema) -> pa.RecordBatch:
 
 def dump_metadata(value: Mapping[str, object]) -> str:
     """Metadata as canonical JSON: equal metadata give equal bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def _nouns(batch: pa.RecordBatch, noun: type[Noun]) -> Iterator[Noun]:

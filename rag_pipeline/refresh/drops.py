@@ -70,5 +70,6 @@ def drops_progress(settings: Settings, lake: Lake, *, now: datetime) -> list[Dro
 
 
 def waiting_drops(settings: Settings, *, now: datetime) -> int:
-    """Drops that wait in the inbox."""
-    return len(inbox_of(settings).waiting(now=now, settle_s=settings.drops.settle_s))
+    """Drops that wait in the inbox, those whose names cannot be taken included."""
+    inbox, settle_s = inbox_of(settings), settings.drops.settle_s
+    return len(inbox.waiting(now=now, settle_s=settle_s)) + len(inbox.unusable(now=now, settle_s=settle_s))

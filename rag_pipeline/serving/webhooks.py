@@ -37,11 +37,15 @@ _GRACE_S = 30
 class Receiver:
     """Takes deliveries that are signed with the secret into the inbox."""
 
-    def __init__(self, *, secret: str, inbox: Inbox, max_body_bytes: int, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, *, secret: str, inbox: Inbox, max_body_bytes: int, clock: Callable[[], datetime],
+        max_drop_bytes: int | None = None,
+    ) -> None:  # fmt: skip
         self._secret = secret.encode()
         self._inbox = inbox
         self._max_body_bytes = max_body_bytes
         self._clock = clock
+        self._max_drop_bytes = max_drop_bytes
 
     async def receive(self, request: Request) -> Response:
         """POST /webhooks/github."""
@@ -59,6 +63,11 @@ class Receiver:
             raise HTTPException(400, "the X-GitHub-Delivery header is missing or holds no id")
         text = _json_text(body, request.headers.get("content-type", ""))
         drop = await run_in_threadpool(_drop, text, event=event, delivery=delivery, received_at=self._clock())
+        if self._max_drop_bytes is not None and len(drop) > self._max_drop_bytes:
+            # What was answered with 202 must not be refused by the inbox later.
+            raise HTTPException(
+                413, f"the delivery is a drop of more than {self._max_drop_bytes:,} bytes (drops.max_drop_bytes)"
+            )
         if event == "ping":
             return JSONResponse({"status": "pong"})
         return await self._store(f"{event}.{delivery}.json", drop)
@@ -101,7 +110,8 @@ class Receiver:
 
 
 def webhook_app(
-    *, secret: str, inbox: Inbox, max_body_bytes: int, clock: Callable[[], datetime]
+    *, secret: str, inbox: Inbox, max_body_bytes: int, clock: Callable[[], datetime],
+    max_drop_bytes: int | None = None,
 ) -> Starlette:  # fmt: skip
     """The application with `POST /webhooks/github` and `GET /health`; every answer is a JSON object.
 
@@ -110,7 +120,9 @@ def webhook_app(
     """
     if not secret.strip():
         raise ConfigError("the webhook's secret is empty: give the receiver the secret that GitHub signs with")
-    receiver = Receiver(secret=secret, inbox=inbox, max_body_bytes=max_body_bytes, clock=clock)
+    receiver = Receiver(
+        secret=secret, inbox=inbox, max_body_bytes=max_body_bytes, clock=clock, max_drop_bytes=max_drop_bytes
+    )
     routes = [
         Route("/webhooks/github", receiver.receive, methods=["POST"]),
         Route("/health", _health, methods=["GET"]),
@@ -133,7 +145,7 @@ def serve_webhooks(settings: Settings, *, environ: Mapping[str, str], host: str,
         )
     app = webhook_app(
         secret=secret, inbox=Inbox(settings.inbox_url), max_body_bytes=settings.webhooks.max_body_bytes,
-        clock=lambda: datetime.now(UTC),
+        clock=lambda: datetime.now(UTC), max_drop_bytes=settings.drops.max_drop_bytes,
     )  # fmt: skip
     config = uvicorn.Config(app, host=host, port=port, server_header=False, timeout_graceful_shutdown=_GRACE_S)
     uvicorn.Server(config).run()

@@ -219,7 +219,7 @@ class Drops(Section):
     """Drops that one run takes; what is left waits for the next."""
     settle_s: float = Field(default=2.0, ge=0)
     """A file that changed more recently than this is still being written."""
-    max_drop_bytes: int = Field(default=26_214_400, ge=1)
+    max_drop_bytes: int = Field(default=27_262_976, ge=1)
     """Larger files are rejected."""
 
 

@@ -98,9 +98,7 @@ def test_front_matter_becomes_metadata_and_lines_shift(cleaned: Cleaned) -> None
     [
         "---\n: : [\n---\nx",
         "---\njust words\n---\nx",
-        "---\ntitle: never closed\n",
-        "---\na: &a [x]\nb: *a\n---\nx",
-        "---\na: !!python/object:os.system {}\n---\nx",
+        "---\nnever: closed\n",
         "---\n" + "[" * 10_000 + "\n---\nx",
         "text\n---\na: b\n---\n",
     ],
@@ -109,6 +107,31 @@ def test_what_is_no_front_matter_stays_in_the_text(cleaned: Cleaned, text: str) 
     document = cleaned(text)
     assert (document.text, document.source_lines) == (text, None)
     assert "front_matter" not in document.metadata
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("---\ntitle: never closed\n\nx", "line 1: "),
+        ("---\na: &a [x]\nb: *a\n---\nx", "line 3: "),
+        ("---\na: !!python/object:os.system {}\n---\nx", "line 2: "),
+        ("---\ntitle: Q3: plans\n---\nx", "line 2: "),
+        ("\n---\ntitle: Plans\n---\nx", "line 1: "),
+        ("<!-- licence -->\n---\ntitle: Plans\n----\nx", "line 1: "),
+        ("+++\ntitle = Plans\n+++\nx", "line 2: "),
+    ],
+)
+def test_broken_front_matter_leaves_the_text_and_is_no_title(cleaned: Cleaned, text: str, problem: str) -> None:
+    document = cleaned(text)
+    assert (document.text.strip(), document.title) == ("x", "guide")
+    assert str(document.metadata["broken_front_matter"]).startswith(f"{problem}broken front matter: ")
+    assert list(document.source_lines or ())[-1] == text.count("\n") + 1
+
+
+def test_toml_is_read_as_well_as_yaml(cleaned: Cleaned) -> None:
+    document = cleaned("+++\ntitle = 'Plans'\ndate = 2024-05-01\n[extra]\ntags = ['a']\n+++\n# Heading\n")
+    assert (document.title, document.text) == ("Plans", "# Heading\n")
+    assert document.metadata["front_matter"] == {"title": "Plans", "date": "2024-05-01", "extra": {"tags": ["a"]}}
 
 
 def test_encoding_and_losses_are_recorded(cleaned: Cleaned) -> None:

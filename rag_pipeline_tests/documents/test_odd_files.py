@@ -52,9 +52,10 @@ def test_a_number_that_python_cannot_write_stays_as_text() -> None:
 
 
 @pytest.mark.parametrize("value", ["!!bool maybe", "!!float ''", "!!int ''", "!!timestamp x", "!!python/object:a.b {}"])
-def test_front_matter_that_yaml_cannot_read_is_text(value: str) -> None:
+def test_front_matter_that_yaml_cannot_read_is_broken(value: str) -> None:
     document = clean(item_of("a.md", f"---\ntitle: Odd\ndraft: {value}\n---\nwords\n".encode()))
-    assert "words" in document.text and "front_matter" not in document.metadata
+    assert document.text.strip() == "words" and "front_matter" not in document.metadata
+    assert document.metadata["broken_front_matter"]
 
 
 def test_a_page_with_a_picture_written_out_is_not_minified() -> None:

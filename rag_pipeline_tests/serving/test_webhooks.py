@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from starlette.testclient import TestClient
 
+from rag_pipeline.serving.webhooks import webhook_app
+from rag_pipeline.settings import Settings
+from rag_pipeline.sources.drops.inbox import Inbox
 from rag_pipeline.sources.drops.parse import parse_drop
 from rag_pipeline_tests.serving.receivers import DELIVERY, MAX_BODY_BYTES, NOW, PAYLOAD, SECRET, Running, signed
 
@@ -138,3 +143,30 @@ def test_only_the_two_addresses_and_their_methods_are_answered(receiver: Running
     assert receiver.client.post("/health").status_code == 405
     assert receiver.client.get("/").status_code == 404
     assert receiver.client.get("/docs").json()["status"] == "refused"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 500])
+@pytest.mark.parametrize("filling", ["x", "é", "\\u00e9", "1e9,"])
+def test_what_is_answered_with_accepted_is_taken_by_the_inbox(tmp_path: Path, more: int, filling: str) -> None:
+    most, inbox = 3_000, Inbox(str(tmp_path / "inbox"))
+    app = webhook_app(secret=SECRET, inbox=inbox, max_body_bytes=most, max_drop_bytes=most, clock=lambda: NOW)
+    for length in range(most - 700 + more, most + 2 + more, 50):
+        shell = b'{"a": ["%s1"]}' if "," not in filling else b'{"a": [%s1]}'
+        room = length - len(shell) + 2
+        content = filling * (room // len(filling.encode()))
+        body = (shell.replace(b"%s", content.encode())).ljust(length)
+        delivery = f"d-{length}"
+        answer = TestClient(app).post(
+            "/webhooks/github", content=body, headers=signed(body, X_GitHub_Delivery=delivery)
+        )
+        name = f"issues.{delivery}.json"
+        assert answer.status_code in (202, 413)
+        assert (answer.status_code == 202) == inbox.knows(name)
+        assert length <= most or answer.status_code == 413
+        if answer.status_code == 202:
+            assert inbox.read(name, max_bytes=most)
+
+
+def test_by_default_a_delivery_of_the_largest_size_is_taken() -> None:
+    settings = Settings()
+    assert settings.drops.max_drop_bytes - settings.webhooks.max_body_bytes > 1_000

@@ -187,6 +187,9 @@ def _cleaned(report: DocumentsReport) -> Metadata:
     if report.redactions:
         rows = sorted(report.redactions.items(), key=lambda entry: (-entry[1], entry[0]))
         metadata["redactions_by_kind"] = table(("kind", "values"), rows)
+    if report.broken_front_matter:
+        metadata["broken_front_matter"] = dg.MetadataValue.int(len(report.broken_front_matter))
+        metadata["pages_with_broken_front_matter"] = table(("path", "problem"), report.broken_front_matter[:50])
     return metadata
 
 

@@ -52,6 +52,10 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 report, left_aside = DropsReport(left=1), {error.part: str(error)}
             quarantine(pipeline, connection, (), stage="raw_drops", days=days, items={}, left_aside=left_aside)
             pipeline.note_drops(connection, days, at=now, taken_for=report.taken_for, emptied=report.left == 0)
+        for part, items in report.restored.items():
+            context.log.warning(
+                f"{part.tenant}/{part.repository} of {part.day} was damaged or gone: made again, with {items:,} items"
+            )
         for name, reason in report.rejected:
             context.log.warning(f"rejected {name}: {reason}")
         pipeline.reports["raw_drops"] = report
@@ -82,6 +86,9 @@ def _metadata(report: DropsReport) -> Metadata:
         metadata["deliveries"] = table(("event", "deliveries"), report.events.most_common())
     if report.ignored:
         metadata["ignored"] = table(("why", "deliveries"), report.ignored.most_common())
+    if report.restored:
+        rows = [(str(p.day), p.tenant, p.repository, n) for p, n in report.restored.items()]
+        metadata["restored_parts"] = table(("day", "tenant", "repository", "items"), rows[:50])
     if report.rejected:
         metadata["rejected"] = table(("file", "reason"), report.rejected[:50])
     if report.unreachable:

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from rag_pipeline.documents.kinds import kind_of
-from rag_pipeline.documents.notebook import extract_notebook
 from rag_pipeline.errors import ItemError
 from rag_pipeline.model import Json
+from rag_pipeline.notebook_json import CONTENT_TYPE as NOTEBOOK
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.depends import ServicesOf, Writer
 from rag_pipeline.serving.errors import documented, refusal
@@ -28,7 +27,7 @@ _COME_BACK_S: Final = 5.0
 Markup = Literal["asciidoc", "html", "markdown", "notebook", "rst", "text"]
 _CONTENT_TYPES: Final[Mapping[Markup, str]] = {
     "asciidoc": "text/asciidoc", "html": "text/html", "markdown": "text/markdown",
-    "notebook": "application/x-ipynb+json", "rst": "text/x-rst", "text": "text/plain",
+    "notebook": NOTEBOOK, "rst": "text/x-rst", "text": "text/plain",
 }  # fmt: skip
 
 
@@ -131,8 +130,6 @@ def _require_own(services: Services, source_type: str, repository: str, caller: 
 def _put(services: Services, record: Mapping[str, Json], *, repository: str) -> Dropped:
     try:
         item = services.documents.understood(record, repository=repository)
-        if kind_of(item) == "notebook":
-            extract_notebook(item.content.decode(), path=item.source_id)  # all else can be cleaned, whatever it holds
     except ItemError as error:
         raise refusal(422, f"the document cannot be taken: {error}") from None
     if services.settings.forgotten(services.clock()).covers(item):

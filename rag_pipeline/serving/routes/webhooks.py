@@ -27,6 +27,10 @@ async def receive(request: Request, services: ServicesOf) -> Response:
             404, f"this service takes no deliveries: put the webhook's secret into {settings.secret_env} and restart it"
         )
     receiver = Receiver(
-        secret=secret, inbox=services.inbox, max_body_bytes=settings.max_body_bytes, clock=services.clock
+        secret=secret,
+        inbox=services.inbox,
+        max_body_bytes=settings.max_body_bytes,
+        clock=services.clock,
+        max_drop_bytes=services.settings.drops.max_drop_bytes,
     )
     return await receiver.receive(request)

@@ -54,13 +54,14 @@ def purge_inbox(
             found["notes"] += purge_notes(inbox, items, remove=remove)
             if remove:
                 inbox.remove(path)
-    for file in inbox.waiting(now=now, settle_s=0):
+    waiting = inbox.waiting(now=now, settle_s=0)
+    for file in [*waiting, *inbox.unusable(now=now, settle_s=0)]:
         content = inbox.content(file.name)
         items = _items(file.name, content, settings, now)
         if holds_forgotten(content, items, forgotten, settings):
             found["waiting"] += 1
             found["notes"] += purge_notes(inbox, items, remove=remove)
-            left = b"".join(_left(file.name, content, forgotten, settings, now)) if items else b""
+            left = b"".join(_left(file.name, content, forgotten, settings, now)) if items and file in waiting else b""
             if remove and left:
                 inbox.replace(file.name, left)
             elif remove:

@@ -34,6 +34,7 @@ _NOTES = ".notes"
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
 _FORBIDDEN = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_NAME_BYTES = 255
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _CLOCK_SKEW_S = 60.0  # a file from further in the future comes from a wrong clock, not from a moment ago
 
 
@@ -50,7 +51,8 @@ class Inbox:
     """A folder, or any fsspec URL, that knowledge is dropped into.
 
     A name that cannot be a drop's raises ItemError: one with separators or control characters, hidden, longer than
-    255 bytes, of an unfinished file (`*.tmp`, `*.part`, …), or `accepted` or `rejected`. `waiting` does not list these.
+    255 bytes, of an unfinished file (`*.tmp`, `*.part`, …), or `accepted` or `rejected`. `waiting` does not list these;
+    `unusable` lists those of finished files, `ignored` what is no file.
     """
 
     def __init__(self, url: str) -> None:
@@ -67,6 +69,33 @@ class Inbox:
             if _is_drop_name(name) and not -_CLOCK_SKEW_S < (now - modified_at).total_seconds() < settle_s
         ]
         return sorted(found, key=lambda file: (file.modified_at, file.name))
+
+    def unusable(self, *, now: datetime, settle_s: float) -> list[DropFile]:
+        """Finished files that cannot be taken because of their names."""
+        return [
+            DropFile(name=name, size=size, modified_at=modified_at)
+            for name, size, modified_at in self._storage.files("")
+            if _is_unusable(name) and not -_CLOCK_SKEW_S < (now - modified_at).total_seconds() < settle_s
+        ]
+
+    def reject_unusable(self, file: DropFile) -> str:
+        """Move such a file to `rejected/` under a name of its own; why it was rejected, with its name spelt out."""
+        shown = ascii(file.name) if len(file.name) <= 300 else f"{file.name[:300]!a}…"
+        reason = (
+            f"{shown} cannot be the name of a drop: it must be UTF-8 text of at most {_MAX_NAME_BYTES} bytes without "
+            "line breaks, backslashes and other control characters: rename the file, and drop it again"
+        )
+        name = file.name.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(name, digest_size=6).hexdigest()
+        safe = _FORBIDDEN.sub("_", file.name).lstrip(".") or "drop"
+        if self._is_still(file.name, file):
+            self._move(file.name, _REJECTED, reason=reason, to=_marked(safe, f".{digest}", room=len(_REASON)))
+        return reason
+
+    def ignored(self) -> list[str]:
+        """Names of folders, links and whatever else is not a file, which stay where they are."""
+        names = [*self._storage.folders(""), *self._storage.others("")]
+        return sorted(name for name in names if not name.startswith(".") and name not in (_ACCEPTED, _REJECTED))
 
     def read(self, name: str, *, max_bytes: int) -> bytes:
         """The file's content.
@@ -94,13 +123,14 @@ class Inbox:
         """Whether a file of this name waits or was accepted, on whatever day."""
         return self._storage.find(_checked(name)) is not None or self._is_accepted(name)
 
-    def accept(self, name: str, *, day: date, seen: DropFile | None = None) -> None:
-        """Move a file to `accepted/<day>/`; no error when it is gone.
+    def accept(self, name: str, *, day: date, seen: DropFile | None = None) -> str | None:
+        """Move a file to `accepted/<day>/`; its name there, or None when it is gone.
 
         With `seen`, the file as it was listed before it was read: one that was replaced since stays and waits.
         """
         if self._is_still(_checked(name), seen):
-            self._move(name, f"{_ACCEPTED}/{day.isoformat()}", reason=None)
+            return self._move(name, f"{_ACCEPTED}/{day.isoformat()}", reason=None)
+        return None
 
     def reject(self, name: str, *, reason: str, seen: DropFile | None = None) -> None:
         """Move a file to `rejected/`, beside its reason; no error when it is gone. `seen` is as for `accept`."""
@@ -116,6 +146,18 @@ class Inbox:
         target = f"{_REJECTED}/{_marked(_checked(name), f'.{digest}', room=len(_REASON))}"
         self._explain(target, reason)
         self._storage.create(target, content)
+
+    def accepted_days(self) -> list[date]:
+        """Days that something was accepted on."""
+        return sorted(date.fromisoformat(day) for day in self._storage.folders(_ACCEPTED) if _DAY.fullmatch(day))
+
+    def accepted(self, day: date) -> list[DropFile]:
+        """The files that were accepted on a day; `content` takes `accepted/<day>/<name>`."""
+        return [
+            DropFile(name=name, size=size, modified_at=modified_at)
+            for name, size, modified_at in self._storage.files(f"{_ACCEPTED}/{day.isoformat()}")
+            if _is_drop_name(name)
+        ]
 
     def archived(self) -> list[str]:
         """Paths of all that was accepted or rejected, reasons included; `content` and `remove` take them."""
@@ -153,9 +195,9 @@ class Inbox:
         file = self._storage.find(name)
         return file is not None and (seen is None or (file.size, file.modified_at) == (seen.size, seen.modified_at))
 
-    def _move(self, name: str, folder: str, *, reason: str | None) -> None:
+    def _move(self, name: str, folder: str, *, reason: str | None, to: str | None = None) -> str | None:
         """Move a file to the first free name; where it is already, only the one in the inbox goes."""
-        for candidate in _candidates(name, room=0 if reason is None else len(_REASON)):
+        for candidate in _candidates(to or name, room=0 if reason is None else len(_REASON)):
             target = f"{folder}/{candidate}"
             is_there = self._storage.find(target) is not None
             if is_there and not self._storage.same(name, target):
@@ -163,9 +205,12 @@ class Inbox:
             # The reason first: after a crash in between, the file waits and is rejected again.
             if reason is not None:
                 self._explain(target, reason)
-            if is_there:
+            if is_there and reason is not None:
                 self._storage.remove(name)
-                return
+                return candidate
+            if is_there:
+                # The later time is kept: it says which state of a file without a date of its own is the newest.
+                self._storage.remove(target)
             try:
                 self._storage.move(name, target)
             except FileExistsError:
@@ -173,7 +218,9 @@ class Inbox:
             except FileNotFoundError:
                 if reason is not None and self._storage.find(target) is None:
                     self._storage.remove(target + _REASON)
-            return
+                return None
+            return candidate
+        return None
 
     def _explain(self, target: str, reason: str) -> None:
         self._storage.replace(target + _REASON, f"{reason.strip()}\n".encode("utf-8", "replace"))
@@ -194,13 +241,19 @@ def _storage(url: str) -> Storage:
 
 
 def _is_drop_name(name: str) -> bool:
+    return _is_for_us(name) and not _is_unusable(name)
+
+
+def _is_for_us(name: str) -> bool:
+    """Whether a file of this name is finished, and neither hidden nor one of our folders."""
     return not (
-        not name
-        or name.startswith(".")
-        or name in (_ACCEPTED, _REJECTED)
-        or name.lower().endswith(_UNFINISHED)
-        or _FORBIDDEN.search(name)
-        or len(name.encode()) > _MAX_NAME_BYTES
+        not name or name.startswith(".") or name in (_ACCEPTED, _REJECTED) or name.lower().endswith(_UNFINISHED)
+    )
+
+
+def _is_unusable(name: str) -> bool:
+    return _is_for_us(name) and bool(
+        _FORBIDDEN.search(name) or len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES
     )
 
 

@@ -15,15 +15,19 @@ from pathlib import PurePath
 from urllib.parse import quote, urlsplit
 
 from rag_pipeline.bounded_json import storable, storable_text
-from rag_pipeline.errors import ItemError
-from rag_pipeline.front_matter import read_front_matter
+from rag_pipeline.errors import BrokenFrontMatter, ItemError
+from rag_pipeline.front_matter import Broken, FrontMatter, read_front_matter
+from rag_pipeline.front_matter.attempts import MAX_CHARS, access_lines, unfenced_key
+from rag_pipeline.front_matter.keys import ACCESS_KEYS, FRONT_KEYS, KEYS, key_problems, matched_key, similar_key
 from rag_pipeline.model import Json, SourceItem
+from rag_pipeline.notebook_json import CONTENT_TYPE as NOTEBOOK
+from rag_pipeline.notebook_json import read_notebook
 
 PLAIN_FILES = {
     ".adoc": "text/asciidoc",
     ".htm": "text/html",
     ".html": "text/html",
-    ".ipynb": "application/x-ipynb+json",
+    ".ipynb": NOTEBOOK,
     ".markdown": "text/markdown",
     ".md": "text/markdown",
     ".rst": "text/x-rst",
@@ -32,23 +36,26 @@ PLAIN_FILES = {
 """Content type of the files that are knowledge as they are, by suffix."""
 
 _OUR_SOURCES = frozenset({"docs", "code", "github_issue", "github_pull_request", "github_release", "github_discussion"})
-_FRONT_KEYS = frozenset({"id", "tenant", "source_type", "title", "url", "updated_at", "scope", "deleted", "metadata"})
-_KEYS = _FRONT_KEYS | {"content", "content_type"}
 _SOURCE_TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SCOPE = re.compile(r"[a-z][a-z0-9_-]*:\S(.*\S)?")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_FOLDER_CHARS = 255  # of a file system; the lake makes a tenant's or a repository's name one folder
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# How a text may begin; UTF-32 before UTF-16, whose mark is the beginning of the other's. The errors keep every byte.
-_ENCODINGS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le", "strict"),
-    (codecs.BOM_UTF32_BE, "utf-32-be", "strict"),
-    (codecs.BOM_UTF16_LE, "utf-16-le", "strict"),
-    (codecs.BOM_UTF16_BE, "utf-16-be", "strict"),
-    (codecs.BOM_UTF8, "utf-8", "surrogateescape"),
-    (b"", "utf-8", "surrogateescape"),
-    (b"", "latin-1", "strict"),
+# How a text may be encoded; UTF-32 before UTF-16, whose mark is the beginning of the other's.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
 )
+_UNMARKED = (
+    (re.compile(rb"(?:[^\x00]\x00\x00\x00){2}"), "utf-32-le"),
+    (re.compile(rb"(?:\x00\x00\x00[^\x00]){2}"), "utf-32-be"),
+    (re.compile(rb"(?:[^\x00]\x00){4}"), "utf-16-le"),
+    (re.compile(rb"(?:\x00[^\x00]){4}"), "utf-16-be"),
+)
+"""How ASCII letters begin a text in an encoding whose mark is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +79,17 @@ def record_item(record: Json, intake: Intake) -> SourceItem:
     """
     if not isinstance(record, Mapping):
         raise ItemError("is not a JSON object")
+    record = _with_known_keys(record, KEYS)
     deleted = _flag(record, "deleted")
     content = record.get("content")
     if not isinstance(content, str) and not deleted:
         raise ItemError("content is missing" if content is None else "content must be a string")
     text = content if isinstance(content, str) and not deleted else ""
     kind = _text(record, "content_type", most=200) or "text/markdown"
-    metadata = {**_metadata(record, known=_KEYS), "content_type": kind}
+    if not deleted and kind.partition(";")[0].strip().lower() == NOTEBOOK:
+        read_notebook(text, path=str(record.get("id")))
+    _check_access(record, text)
+    metadata = {**_metadata(record, known=KEYS), "content_type": kind}
     return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
 
 
@@ -101,16 +112,26 @@ def plain_item(content: bytes, intake: Intake) -> SourceItem:
     """The source item of a plain file: its bytes without the front matter, whose other keys become metadata.
 
     Raises:
-        ItemError: the file is empty, or its front matter has a field that cannot be followed.
+        ItemError: the file is empty, or its front matter is broken or has a field that cannot be followed.
     """
     if not content.strip():
         raise ItemError("is empty")
-    values, body = _without_front_matter(content)
-    if values.get("id") is None:
-        values = {**values, "id": intake.file_name}
-    known = {"content_type": PLAIN_FILES[PurePath(intake.file_name).suffix.lower()], "file_name": intake.file_name}
-    metadata = {**_metadata(values, known=_FRONT_KEYS), **known}
-    return _item(values, intake, content=b"" if _flag(values, "deleted") else body, metadata=metadata)
+    front, body = _without_front_matter(content)
+    try:
+        values = _with_known_keys(front.values if front else {}, FRONT_KEYS)
+        if values.get("id") is None:
+            values = {**values, "id": intake.file_name}
+        is_deleted = _flag(values, "deleted")
+        if not is_deleted and intake.file_name.lower().endswith(".ipynb"):
+            read_notebook(body, path="the file")
+        known = {"content_type": PLAIN_FILES[PurePath(intake.file_name).suffix.lower()], "file_name": intake.file_name}
+        metadata = {**_metadata(values, known=FRONT_KEYS), **known}
+        return _item(values, intake, content=b"" if is_deleted else body, metadata=metadata)
+    except ItemError as error:
+        lines = front.key_lines if front else {}
+        about = str(error)
+        line = next((n for key, n in lines.items() if about.startswith(f"{key.lower()} ") or ascii(key) in about), None)
+        raise ItemError(f"{about} (line {line})" if line else about) from None
 
 
 def moment_of(value: Json, field: str, *, received_at: datetime, now: datetime) -> datetime:
@@ -259,16 +280,66 @@ def _metadata(values: Mapping[str, Json], *, known: frozenset[str]) -> dict[str,
     return {storable_text(key): storable(value) for key, value in found.items()}
 
 
-def _without_front_matter(content: bytes) -> tuple[Mapping[str, Json], bytes]:
-    """The front matter's values, and the content without it, in the encoding it has."""
-    for mark, encoding, errors in _ENCODINGS:
-        if not content.startswith(mark + "---".encode(encoding)):
-            continue
-        try:
-            text = content[len(mark) :].decode(encoding, errors)
-        except UnicodeDecodeError:
-            continue
-        if front := read_front_matter(text, clean=str):
-            taken = len(text[: front.end_char].encode(encoding, errors))
-            return front.values, mark + content[len(mark) + taken :]
-    return {}, content
+def _with_known_keys(values: Mapping[str, Json], known: frozenset[str]) -> Mapping[str, Json]:
+    """The values with known keys in lower case.
+
+    Raises:
+        ItemError: a key looks like a known one, or stands there in two spellings.
+    """
+    for problem in key_problems(values, known):
+        raise ItemError(problem)
+    return {matched_key(key, known) or key: value for key, value in values.items()}
+
+
+def _check_access(record: Mapping[str, Json], text: str) -> None:
+    """Refuse a record whose content has front matter that says something else of who may see it.
+
+    Raises:
+        ItemError: only the record is asked for that.
+    """
+    front = read_front_matter(text, clean=str)
+    if isinstance(front, Broken):
+        if any(access_lines(text[: front.end_char or MAX_CHARS])):
+            raise ItemError(f"content has {front.error}")
+        return
+    for key, said in (front.values if front else {}).items():
+        name = similar_key(key)
+        if name in ACCESS_KEYS and said is not None and said != record.get(name):
+            raise ItemError(f"{name} stands in the front matter of the content: give it as a key of the record")
+
+
+def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:
+    """The front matter, and the content without it, in the encoding it has.
+
+    Raises:
+        BrokenFrontMatter: it cannot be read, or who may see the text is said where it is not read.
+    """
+    mark, encoding = _encoding(content)
+    errors = "surrogateescape" if encoding == "utf-8" else "replace"
+    text = content[len(mark) :].decode(encoding, errors)
+    front = read_front_matter(text, clean=str)
+    if isinstance(front, Broken) and encoding == "utf-8":
+        latin = content[len(mark) :].decode("latin-1")
+        if isinstance(found := read_front_matter(latin, clean=str), FrontMatter):
+            front, text, encoding, errors = found, latin, "latin-1", "strict"
+    if isinstance(front, Broken):
+        raise front.error
+    rest = text[front.end_char :] if front else text
+    line = unfenced_key(rest)
+    if line or (front and isinstance(read_front_matter(rest, clean=str), Broken)):
+        number = (front.lines if front else 0) + (line.number if line else 1)
+        raise BrokenFrontMatter(
+            number, "broken front matter: this says who may see the text, but does not stand between two lines ---"
+        )
+    if front is None:
+        return None, content
+    taken = len(text[: front.end_char].encode(encoding, errors))
+    return front, mark + content[len(mark) + taken :]
+
+
+def _encoding(content: bytes) -> tuple[bytes, str]:
+    """The mark that the content begins with, and its encoding, as far as that shows."""
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return mark, encoding
+    return b"", next((encoding for pattern, encoding in _UNMARKED if pattern.match(content)), "utf-8")

@@ -45,6 +45,15 @@ class LocalStorage:
         except FileNotFoundError:
             return []
 
+    def others(self, folder: str) -> list[str]:
+        """See `Storage`."""
+        try:
+            entries = list(os.scandir(self._root / folder))
+        except FileNotFoundError:
+            return []
+        no_link = {"follow_symlinks": False}
+        return [entry.name for entry in entries if not entry.is_dir(**no_link) and not entry.is_file(**no_link)]
+
     def find(self, path: str) -> Stored | None:
         """See `Storage`."""
         try:

@@ -42,12 +42,18 @@ def peek(settings: Settings, *, now: datetime) -> Batch:
     inbox = inbox_of(settings)
     waiting = inbox.waiting(now=now, settle_s=settings.drops.settle_s)
     files = batch_of(waiting, settings)
+    unusable = inbox.unusable(now=now, settle_s=settings.drops.settle_s)
+    seen = [*files, *unusable]
     days = [day for file in files if (day := _pushed_since(inbox, file, settings, now=now))]
     return Batch(
-        ids=[f"{file.name} {file.size} {file.modified_at.timestamp():.6f}" for file in files], waiting=len(waiting),
-        until=max((file.modified_at for file in files), default=None),
+        ids=[f"{_spelt(file.name)} {file.size} {file.modified_at.timestamp():.6f}" for file in seen],
+        waiting=len(waiting) + len(unusable), until=max((file.modified_at for file in seen), default=None),
         pushed_since=max(min(days), settings.first_day) if days else None,
     )  # fmt: skip
+
+
+def _spelt(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _pushed_since(inbox: Inbox, file: DropFile, settings: Settings, *, now: datetime) -> date | None:

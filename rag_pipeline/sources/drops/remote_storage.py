@@ -33,6 +33,11 @@ class RemoteStorage:
             if entry["type"] == "directory"
         ]
 
+    def others(self, folder: str) -> list[str]:
+        """See `Storage`; an object store holds no such things."""
+        del folder
+        return []
+
     def find(self, path: str) -> Stored | None:
         """See `Storage`."""
         self._fs.invalidate_cache(self._path(path).rpartition("/")[0])

@@ -7,26 +7,30 @@ drop twice changes nothing. A GitHub delivery makes the thread it touches fresh,
 from __future__ import annotations
 
 import dataclasses
-import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
 from filelock import FileLock
 
 from rag_pipeline.errors import ConfigError, ItemError
-from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, SourceItem, age_of
+from rag_pipeline.model import DayRange, SourceItem
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Repository, Settings
 from rag_pipeline.sources.drops.forgotten_drops import holds_forgotten, purge_notes
-from rag_pipeline.sources.drops.inbox import DropFile, Inbox
+from rag_pipeline.sources.drops.inbox import DropFile
 from rag_pipeline.sources.drops.parse import Delivery, Parsed, parse_drop
+from rag_pipeline.sources.drops.parts import (
+    STAGE,
+    IntakeRecord,
+    inbox_of,
+    merged_items,
+    restore_lost_parts,
+)
 from rag_pipeline.sources.drops.routing import changes_files, with_files_of, with_threads_of
 from rag_pipeline.sources.github.apply import ApplyReport, apply_touches
 from rag_pipeline.sources.github.deliveries import Touch, interpret
@@ -35,7 +39,7 @@ from rag_pipeline.sources.github.resources import instant
 from rag_pipeline.sources.github.stage import Access, client_of, item_of
 from rag_pipeline.sources.raw_parts import PartsReport, write_part
 
-STAGE = "raw_webhook_drops"
+__all__ = ["STAGE", "DropsReport", "batch_of", "inbox_of", "make_inbox", "merged_items", "read_drops"]
 _MAX_BATCH_BYTES = 64 << 20
 _Touches: TypeAlias = list[tuple[Touch, datetime]]
 
@@ -62,17 +66,14 @@ class DropsReport(PartsReport):
     threads_from_payload: int = 0
     unreachable: list[str] = field(default_factory=list)
     """Why GitHub could not be asked."""
+    restored: dict[Part, int] = field(default_factory=dict)
+    """Parts that were damaged or gone, and were made again from the accepted files; how many items they hold."""
 
 
 def make_inbox(settings: Settings) -> None:
     """Make the folder in RAG_HOME that people drop files into; one that the settings name is somebody else's."""
     if not settings.drops.inbox:
         Path(settings.inbox_url).mkdir(parents=True, exist_ok=True)
-
-
-def inbox_of(settings: Settings) -> Inbox:
-    """The inbox that the settings name."""
-    return Inbox(settings.inbox_url)
 
 
 def batch_of(waiting: Sequence[DropFile], settings: Settings, *, until: datetime | None = None) -> list[DropFile]:
@@ -98,10 +99,12 @@ def read_drops(
     """
     report = DropsReport()
     now = access.clock()
-    if now.date() not in days:
-        return report
     settings.home.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.home / "inbox.lock"):
+        report.restored = restore_lost_parts(settings, lake, days, now=now, report=report)
+        report.taken_for.update((part.tenant, part.repository) for part in report.restored)
+        if now.date() not in days:
+            return report
         intake = _Intake(settings, lake, report, access=dataclasses.replace(access, progress=progress), now=now)
         intake.take(progress, until=until)
     return report
@@ -125,19 +128,34 @@ class _Intake:
 
     def take(self, progress: Progress, *, until: datetime | None) -> None:
         waiting = self._inbox.waiting(now=self._now, settle_s=self._settings.drops.settle_s)
+        unusable = self._inbox.unusable(now=self._now, settle_s=self._settings.drops.settle_s)
+        for misnamed in unusable:
+            reason = self._inbox.reject_unusable(misnamed)
+            self._report.rejected.append((ascii(misnamed.name)[1:-1], reason))
         batch = batch_of(waiting, self._settings, until=until)
         for done, file in enumerate(batch, start=1):
             self._read(file)
             progress(STAGE, done=done, total=len(batch), unit="drops")
         self._apply()
+        record = IntakeRecord(self._settings.home)
         for (tenant, repository), items in sorted(self._items.items()):
             part = Part(tenant=tenant, repository=repository, day=self._now.date())
             merged = merged_items(self._lake, part, items)
             write_part(
-                self._lake, part, merged, stages={STAGE: STAGE}, inputs="", report=self._report, key=lambda _: STAGE,
+                self._lake,
+                part,
+                merged,
+                stages={STAGE: STAGE},
+                inputs="",
+                report=self._report,
+                key=lambda _: STAGE,
                 forgotten=self._forgotten,
-            )  # fmt: skip
+            )
+            record.note_part(part, is_there=self._lake.exists(STAGE, part))
         self._report.taken_for.update(self._items)
+        if self._done:
+            record.note_taker(self._now.date(), self._settings.tenant)
+            record.save()
         for file, parsed in self._done:
             for bad in parsed.bad_lines:
                 self._inbox.reject_part(file.name, bad.content, reason=bad.reason)
@@ -146,9 +164,14 @@ class _Intake:
                 purge_notes(self._inbox, parsed.items, remove=True)
                 self._inbox.remove(file.name)
             else:
-                self._inbox.accept(file.name, day=self._now.date(), seen=file)
+                kept = self._inbox.accept(file.name, day=self._now.date(), seen=file)
+                if kept is not None and kept != file.name:
+                    record.note_numbered(self._now.date(), kept)
+        if self._done:
+            record.save()
         self._report.taken += len(self._done)
         self._report.left = len(waiting) - self._report.taken
+        self._report.taken += len(unusable)
 
     def _read(self, file: DropFile) -> None:
         try:
@@ -244,18 +267,3 @@ class _Intake:
             return applied
         with client:
             return apply_touches(mirror, client, touches, now=self._now)
-
-
-def merged_items(lake: Lake, part: Part, new: Sequence[SourceItem]) -> Iterator[SourceItem]:
-    """What the day held already and what is new, the newest state of each; contents pass one batch at a time.
-
-    In the order of their identities, so that the same items are the same part whatever order they came in.
-    """
-    held = (item for batch in lake.read(STAGE, part) for item in items_of(batch))
-    both = heapq.merge(held, sorted(new, key=_identity), key=_identity)
-    for _, states in groupby(both, key=_identity):
-        yield sorted(states, key=age_of)[-1]
-
-
-def _identity(item: SourceItem) -> tuple[str, str]:
-    return item.source_type, item.source_id

@@ -30,6 +30,9 @@ class Storage(Protocol):
     def folders(self, folder: str) -> list[str]:
         """Names of the folders directly in the folder."""
 
+    def others(self, folder: str) -> list[str]:
+        """Names of what is neither a regular file nor a folder, such as links and pipes."""
+
     def find(self, path: str) -> Stored | None:
         """The regular file at the path, if there is one."""
 

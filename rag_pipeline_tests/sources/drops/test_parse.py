@@ -148,13 +148,13 @@ def test_each_identity_occurs_once_in_its_newest_state() -> None:
 
 @pytest.mark.parametrize("name", ["a.json", "a.ndjson", "a.ipynb"])
 def test_json_that_ends_early_may_still_be_being_written_and_is_refused_when_it_is_old(name: str) -> None:
-    whole = json.dumps({"id": "a\u00fc\\", "n": [1, -2.5, True, False, None], "content": "größe"}, ensure_ascii=False)
+    record = {"id": "a\u00fc\\", "cells": [], "n": [1, -2.5, True, False, None], "content": "größe"}
+    whole = json.dumps(record, ensure_ascii=False)
     content = whole.replace("\\\\", "\\u00fc").encode()
     for end in range(len(content)):
         fresh = parse_drop(name, content[:end], modified_at=NOW - timedelta(seconds=59), now=NOW, tenant="acme")
         assert fresh is None, content[:end]
-    if name != "a.ipynb":
-        assert "a." in refusal(content[:-3], name, modified_at=NOW - timedelta(seconds=61))
+    assert "a." in refusal(content[:-3], name, modified_at=NOW - timedelta(seconds=61))
     assert item(content, name, modified_at=NOW).source_id in ("aüü", "a.ipynb")
 
 

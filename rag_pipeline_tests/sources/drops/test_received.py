@@ -238,3 +238,19 @@ def test_a_receiver_whose_clock_is_ahead_decides_the_order_and_no_day() -> None:
     first, second = (received_item({"received_at": at.isoformat(), "document": said}, intake) for at in ahead)
     assert first.observed_at == second.observed_at == NOW
     assert age_of(first) < age_of(second)
+
+
+@pytest.mark.parametrize("filling", ["x", "é", '"', "\n"])
+def test_a_document_of_the_largest_size_is_taken_and_a_larger_one_refused(local: Place, filling: str) -> None:
+    service, taken, refused = Service(inbox=local.inbox), 0, 0
+    most = LIMIT // len(json.dumps(filling, ensure_ascii=False).encode()[1:-1])
+    for length in range(most - 250, most + 2, 3):
+        try:
+            name = service.put(filling * length)
+        except ItemError:
+            refused += 1
+            continue
+        taken += 1
+        assert local.inbox.read(name, max_bytes=LIMIT)
+    assert taken
+    assert refused
