@@ -10,20 +10,34 @@ from collections.abc import Mapping
 import psycopg
 import pytest
 
+from rag_pipeline.cli.config_warnings import _texts_without_vector
 from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.errors import UnreadableText
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
-from rag_pipeline.settings import Embedding
+from rag_pipeline.settings import Embedding, Settings
+from rag_pipeline.settings.complaints import Complaint
 from rag_pipeline_tests.end_to_end.installation import Installation, WordEmbedder
 from rag_pipeline_tests.git_repository import GitRepository
 
 THAI = [
-    "วิธีติดตั้งโปรแกรม", "การตั้งค่าฐานข้อมูล", "สำรองข้อมูลทุกวัน", "กู้คืนระบบจากไฟล์", "เปลี่ยนรหัสผ่านผู้ใช้", "ตรวจสอบบันทึกเหตุการณ์",
-    "เพิ่มพื้นที่จัดเก็บ", "ลบบัญชีที่ไม่ใช้", "ปรับปรุงความเร็ว", "แก้ปัญหาเครือข่าย", "ส่งอีเมลแจ้งเตือน", "นำเข้ารายชื่อลูกค้า", "พิมพ์ใบแจ้งหนี้", "ปิดระบบอย่างปลอดภัย",
-]  # fmt: skip
+    "วิธีติดตั้งโปรแกรม",
+    "การตั้งค่าฐานข้อมูล",
+    "สำรองข้อมูลทุกวัน",
+    "กู้คืนระบบจากไฟล์",
+    "เปลี่ยนรหัสผ่านผู้ใช้",
+    "ตรวจสอบบันทึกเหตุการณ์",
+    "เพิ่มพื้นที่จัดเก็บ",
+    "ลบบัญชีที่ไม่ใช้",
+    "ปรับปรุงความเร็ว",
+    "แก้ปัญหาเครือข่าย",
+    "ส่งอีเมลแจ้งเตือน",
+    "นำเข้ารายชื่อลูกค้า",
+    "พิมพ์ใบแจ้งหนี้",
+    "ปิดระบบอย่างปลอดภัย",
+]
 ENGLISH = "# Backups\n\nThe database is copied to another site every night at two o'clock.\n"
 OTHERS = {
     "my.md": "# ဒေတာဘေ့စ်\n\nဒေတာဘေ့စ်ကို နေ့စဉ် သိမ်းဆည်းပါ။\n",
@@ -78,6 +92,11 @@ def texts(installation: Installation) -> int:
     return len({text for chunks in installation.documents().values() for text in chunks})
 
 
+def texts_without_vector(settings: Settings) -> list[Complaint]:
+    """What `config check --online` says of them."""
+    return list(_texts_without_vector(settings, online=True))
+
+
 def embeddings(pipelines: list[Pipeline]) -> EmbeddingsReport:
     report = pipelines[-1].reports["embeddings"]
     assert isinstance(report, EmbeddingsReport)
@@ -96,6 +115,8 @@ def test_a_repository_of_thai_pages_is_indexed_and_found_by_its_words(installati
         found = find(installation, THAI[number])
         assert paths(found)[0] == f"{number}.md"
         assert found.degraded.startswith("not searched by meaning: all-MiniLM-L6-v2 knows 0% of the question's words")
+    (warning,) = texts_without_vector(installation.settings)
+    assert warning.key == "embedding.model" and "14 texts" in warning.message
     with pytest.raises(UnreadableText):
         find(installation, THAI[0], legs="vector")
     assert find(installation, "how do I make backups?").hits == []
