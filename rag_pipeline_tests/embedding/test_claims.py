@@ -68,22 +68,36 @@ class OtherRun:
 
 
 def run(
-    connection: Connection, texts: Sequence[str], *, embedder: FakeEmbedder, tenant: str = "acme", name: str = "one",
-    buffer_texts: int = BUFFER, sleep: Callable[[float], object] = lambda _: None,
-) -> EmbeddingReport:  # fmt: skip
+    connection: Connection,
+    texts: Sequence[str],
+    *,
+    embedder: FakeEmbedder,
+    tenant: str = "acme",
+    name: str = "one",
+    buffer_texts: int = BUFFER,
+    sleep: Callable[[float], object] = lambda _: None,
+) -> EmbeddingReport:
     """Embed the texts as a run does, on its tenant's account."""
     space = space_of(connection)
     ledger = RunLedger(
-        connection, tenant=tenant, run_id=name, provider="fake", model="test", price=1.0,
+        connection,
+        tenant=tenant,
+        run_id=name,
+        provider="fake",
+        model="test",
+        price=1.0,
         clock=lambda: datetime(2024, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
+    )
     claims = Claims(connection, space)
     try:
         return embed_missing(
-            (Text(text_hash(text), text, "repository") for text in texts), embedder=embedder,
-            vectors=SpaceVectors(connection, space, tenant=tenant, claims=claims), buffer_texts=buffer_texts,
-            sleep=sleep, spending=Spending(tenant=tenant, model="test", limits=Limits(), price=1.0, ledger=ledger),
-        )  # fmt: skip
+            (Text(text_hash(text), text, "repository") for text in texts),
+            embedder=embedder,
+            vectors=SpaceVectors(connection, space, tenant=tenant, claims=claims),
+            buffer_texts=buffer_texts,
+            sleep=sleep,
+            spending=Spending(tenant=tenant, model="test", limits=Limits(), price=1.0, ledger=ledger),
+        )
     finally:
         claims.close()
 
