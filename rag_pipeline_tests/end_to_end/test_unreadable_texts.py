@@ -15,6 +15,7 @@ from rag_pipeline.defs.resources import Pipeline
 from rag_pipeline.embedding import Embedder, make_embedder
 from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.errors import UnreadableText
+from rag_pipeline.evaluation.remembering import open_search
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.retriever import Found
 from rag_pipeline.settings import Embedding, Settings
@@ -137,6 +138,30 @@ def test_pages_of_many_scripts_stand_next_to_english_ones(installation, reposito
     # Both legs are asked, and a page without a vector is found by its words all the same.
     mixed = find(installation, "how often do I have to save the 数据库 of our project?")
     assert not mixed.degraded and set(paths(mixed)) == {"en.md", "zh.md"}
+
+
+def test_a_page_without_spaces_is_cut_into_chunks_of_usual_length(installation, repository):
+    line = "".join(THAI)
+    commit(repository, {"long.md": "\n".join([f"# {THAI[0]}\n", *[line] * 20])})
+    installation.refresh()
+    lengths = [len(text) for text in installation.documents()["docs:long.md"]]
+    assert sum(lengths) > 5_000 and max(lengths) < 100  # of at most 60 tokens
+
+
+def test_an_evaluation_takes_the_words_alone_as_people_get_them(installation, repository):
+    commit(repository, {**OTHERS, "en.md": ENGLISH})
+    installation.refresh()
+    pipeline = installation.pipeline()
+    embedder = pipeline.models.configured()
+    with (
+        pipeline.connection() as connection,
+        open_search(connection, embedder, settings=installation.settings, environ={}) as search,
+    ):
+        fused, alone = (
+            search(SearchQuery(text="数据库", tenant="default", k=1, legs=legs))  # type: ignore[arg-type]
+            for legs in ("fused", "vector")
+        )
+    assert [hit.source_id for hit in fused] == ["docs:zh.md"] and not alone
 
 
 def test_what_cannot_be_read_is_not_measured_again_without_a_change(installation, repository):
