@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +35,7 @@ def warnings_of(settings: Settings, *, environ: Mapping[str, str], online: bool)
     ]
     for number, repository in enumerate(settings.repositories):
         found += _repository(repository, number, environ=environ, online=online)
+    found += _texts_without_vector(settings, online=online)
     return found + (list(_online(settings, environ)) if online else [])
 
 
@@ -118,6 +119,26 @@ def _embedder(settings: Settings, environ: Mapping[str, str], *, ask: bool = Fal
             embedder.close()
     except RagPipelineError as error:
         yield _doubt(("embedding", "model"), f"the model cannot be used: {error}")
+
+
+def _texts_without_vector(settings: Settings, *, online: bool) -> Iterator[Complaint]:
+    """Texts that the active model cannot read, of an index that runs here, or that we may ask."""
+    from rag_pipeline.embedded import EmbeddedPostgres
+    from rag_pipeline.index.database import connected
+    from rag_pipeline.index.migrations import pending
+    from rag_pipeline.index.spaces import active_space, unreadable_texts
+    from rag_pipeline.refresh.spaces import unreadable_note
+
+    embedded = EmbeddedPostgres(settings.home)
+    if not (online if settings.database_url else embedded.is_running()):
+        return
+    url = settings.database_url or embedded.url()
+    with suppress(RagPipelineError):  # who asks online is told of a database that does not answer
+        if not pending(url):
+            with connected(url) as connection:
+                space = active_space(connection)
+                if space and (note := unreadable_note(unreadable_texts(connection, space), space)):
+                    yield _doubt(("embedding", "model"), note)
 
 
 def _files(settings: Settings) -> Iterator[Complaint]:

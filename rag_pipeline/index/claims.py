@@ -40,9 +40,13 @@ class Claims:
     def take(self, hashes: Sequence[UUID]) -> set[UUID]:
         """Claim the texts that no other living run has claimed; returns them. What is done is given up."""
         values = {
-            "space": self._space.space_id, "hashes": list(hashes), "run": self._number(), "lock": int(Lock.CLAIMS),
-            "done": self._done, "lease": _LEASE,
-        }  # fmt: skip
+            "space": self._space.space_id,
+            "hashes": list(hashes),
+            "run": self._number(),
+            "lock": int(Lock.CLAIMS),
+            "done": self._done,
+            "lease": _LEASE,
+        }
         taken = {row[0] for row in self._connection.execute(queries("claims")["take"], values)}
         self._done = []
         return taken

@@ -140,6 +140,12 @@ def embedded_texts(connection: Connection, space: EmbeddingSpace, hashes: Sequen
     return {row[0] for row in connection.execute(statement("embedded", space), {"hashes": list(hashes)})}
 
 
+def unreadable_texts(connection: Connection, space: EmbeddingSpace) -> int:
+    """How many texts a space's model cannot read, those that are gone included; reads all of its rows."""
+    row = connection.execute(statement("count_unreadable", space)).fetchone()
+    return int(row[0]) if row else 0
+
+
 @contextmanager
 def still_there(space: EmbeddingSpace) -> Iterator[None]:
     """Around work with a space that somebody may drop meanwhile.

@@ -147,6 +147,8 @@ class _Vectors:
         self._hashes.append(id_bytes(batch.column("text_hash")))
         # The others are texts that the model cannot read.
         batch = batch.filter(batch.column("embedding").is_valid())
+        if not batch.num_rows:
+            return
         hashes = id_bytes(batch.column("text_hash"))
         column = batch.column("embedding")
         halves = column.flatten().to_numpy(zero_copy_only=False).astype(np.float16, copy=False).reshape(len(column), -1)

@@ -19,7 +19,9 @@ from rag_pipeline.errors import DatabaseUnavailable, MigrationError
 from rag_pipeline.index.database import connect, connect_with_vectors, connected
 from rag_pipeline.index.graph import ensure_graph, has_graph
 from rag_pipeline.index.migrations import Migration, migrate, pending, read_migrations
+from rag_pipeline.index.spaces import SpaceVectors, create_space
 from rag_pipeline.index.sql_files import sql_folder
+from rag_pipeline.model import text_hash
 from rag_pipeline.retrieval import search as search_module
 from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
@@ -234,3 +236,23 @@ def test_a_user_without_rights_is_told_which_are_needed(server):
                 migrate(url.replace("postgres@", "stranger@", 1))
         finally:
             admin.execute("DROP ROLE stranger")
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_vectors_of_before_may_be_missing_for_unreadable_texts(empty_database, partitions):
+    before = [migration for migration in read_migrations() if migration.version <= 9]
+    migrate(empty_database, migrations=before)
+    with connected(empty_database) as connection:
+        space = create_space(
+            connection, provider="fake", model="test", recipe="text/v1", dimensions=8, partitions=partitions
+        )
+        store_vectors(connection, space, {"readable": np.ones(8)})
+    migrate(empty_database)
+    with connected(empty_database) as connection:
+        vectors = SpaceVectors(connection, space, tenant="acme")
+        texts = [text_hash(f"text {n}") for n in range(20)]
+        vectors.set_unreadable([*texts, text_hash("readable")])
+        assert vectors.unreadable(texts) == set(texts) and not vectors.known([text_hash("readable")])
+        # And back: the model, or the minimum, is another one by now.
+        store_vectors(connection, space, {"readable": np.ones(8), "text 3": np.ones(8)})
+        assert vectors.known([text_hash("readable"), *texts]) == {text_hash("readable"), texts[3]}

@@ -67,6 +67,9 @@ WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s AND embedding IS N
 SELECT text_hash FROM rag.{vectors}
 WHERE text_hash = ANY (%(hashes)b) AND tenant_id = %(tenant)s AND embedding IS NULL;
 
+-- name: count_unreadable
+SELECT count(*) FROM rag.{vectors} WHERE embedding IS NULL;
+
 -- name: set_unreadable
 -- A row without a vector: nothing is missing, and nothing will come. In the order of the hashes, as vectors are written.
 INSERT INTO rag.{vectors} AS present (text_hash, tenant_id)
