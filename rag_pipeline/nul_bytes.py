@@ -15,7 +15,7 @@ _SURE_SHARE: Final = 0.3
 _CONTROL_BYTES: Final = bytes([*range(8), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 _MAX_CONTROLS: Final = 0.1
 """Compressed data has as many control characters, text only by mistake."""
-_MAX_CONTROLS_OTHERWISE: Final = 0.02
+_MAX_CONTROLS_OTHERWISE: Final = 0.05
 """Of bytes that are not UTF-8."""
 
 CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")

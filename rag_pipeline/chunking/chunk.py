@@ -22,7 +22,7 @@ from rag_pipeline.chunking.tokens import TokenCounter, adds_up
 from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
-CHUNKING_VERSION: str = "6"
+CHUNKING_VERSION: str = "7"
 """Raised whenever the same document would give other chunks; documents are then chunked again."""
 
 _MAX_ABOVE = 3

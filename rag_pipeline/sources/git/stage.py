@@ -223,5 +223,5 @@ def _removals(lake: Lake, part: Part, types: Mapping[str, FileType], *, now: dat
             kind = kind_of(item.path or "", types)
             if kind is None or kind.source_type != source_type:
                 metadata = {"tombstone_reason": "of another type now"}
-                removals.append(replace(item, deleted=True, observed_at=now, metadata=metadata))
+                removals.append(replace(item, deleted=True, content=b"", observed_at=now, metadata=metadata))
     return removals
