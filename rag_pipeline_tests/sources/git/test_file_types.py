@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -147,7 +150,7 @@ def with_types(raw: Raw, chosen: dict[str, FileType]) -> None:
 
 
 @pytest.fixture
-def raw(tmp_path, repository: GitRepository) -> Raw:
+def raw(tmp_path: Path, repository: GitRepository) -> Raw:
     repository.commit("2024-01-02", {"a.foo": "# A\n", "b.txt": "b", "kept.md": "k"})
     repository.commit("2024-01-04", {"c.txt": "c"})
     return Raw(tmp_path / "home", repository.path)
@@ -155,7 +158,7 @@ def raw(tmp_path, repository: GitRepository) -> Raw:
 
 def living(raw: Raw, *days: str) -> set[tuple[str, str | None]]:
     """What an index would hold: of each item the newest state."""
-    newest = {}
+    newest: dict[tuple[str, str | None], tuple[tuple[datetime, datetime], bool]] = {}
     for day in days:
         for stage in ("raw_docs", "raw_code"):
             for item in raw.items(stage, day).values():
