@@ -18,6 +18,7 @@ from rag_pipeline.documents.extract import Extract
 from rag_pipeline.documents.kinds import Kind, kind_of
 from rag_pipeline.documents.markdown import extract_markdown
 from rag_pipeline.documents.notebook import extract_notebook
+from rag_pipeline.documents.org import extract_org
 from rag_pipeline.documents.plain import extract_text
 from rag_pipeline.documents.redaction.document import redact_document
 from rag_pipeline.documents.rst import extract_rst
@@ -55,6 +56,7 @@ _EXTRACTORS: dict[Kind, Callable[[str], Extract]] = {
     "asciidoc": extract_asciidoc,
     "html": _extract_html,
     "markdown": extract_markdown,
+    "org": extract_org,
     "rst": extract_rst,
     "text": extract_text,
 }

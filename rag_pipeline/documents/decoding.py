@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from rag_pipeline.documents.declared_encoding import codecs_named, declared_encodings
+from rag_pipeline.nul_bytes import CONTROL, wide_encoding
 
 # UTF-32 before UTF-16: the little-endian mark of the one begins with that of the other.
 _MARKS = (
@@ -74,10 +75,6 @@ _GAPS = re.compile("[\x1c-\x1f\u200b\u2063\ufffa-\ufffc]+")
 _PART_OF_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u2000-\u206f\u3000-\u303f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
-_NUL_SAMPLE_BYTES = 4096
-_WIDE_NULS = (("utf-32-le", 4, 3, 0), ("utf-32-be", 4, 0, 3), ("utf-16-le", 2, 1, 0), ("utf-16-be", 2, 0, 1))
-"""Encoding, bytes of a character, which of them is NUL in many, and which in none."""
-_SURE_NULS = 0.3
 _ISO_2022 = re.compile(rb"\x1b\$(?:[@AB]|\([DOPQ]|\)[CAG])")
 _STATEFUL = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_kr")
 _MANY_BYTES = frozenset(["gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "johab", "cp874"])
@@ -87,8 +84,7 @@ _ASCII = bytes(range(0x80))
 _LIKELY_ALONE = re.compile("[\xa0-\u017f\u0386-\u03ce]*")
 """Single letters and signs that stand in English texts."""
 _ASCII_LETTER = re.compile(rb"[A-Za-z]")
-_CONTROL_IN_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
-_IN_NO_TEXT = re.compile(f"{_CONTROL_IN_TEXT.pattern}|[\ue000-\uf8ff]")
+_IN_NO_TEXT = re.compile(f"{CONTROL.pattern}|[\ue000-\uf8ff]")
 _SURE_INTACT = 3
 """So many intact characters for each that is not say that the text is damaged UTF-8."""
 _ODD_SHARE = 0.1
@@ -121,7 +117,7 @@ def decode(content: bytes, *, declared: Iterable[str] = (), is_json: bool = Fals
     if is_json:
         text = _SOFT_BREAKS.sub(r"\\n", text)
     plain, source_lines = plain_lines(text)
-    is_odd = plain != text and len(_CONTROL_IN_TEXT.findall(text)) > _ODD_SHARE * len(text)
+    is_odd = plain != text and len(CONTROL.findall(text)) > _ODD_SHARE * len(text)
     return replace(found, text=plain, source_lines=source_lines, is_guessed=found.is_guessed or is_odd)
 
 
@@ -198,8 +194,9 @@ def _read(content: bytes, declared: Iterable[str]) -> Decoded:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return _decode_as(content[len(mark) :] if encoding == "utf-8" else content, encoding)
-    if content.find(b"\0", 0, _NUL_SAMPLE_BYTES) >= 0 and (wide := _wide(content)):
-        return wide
+    if wide := wide_encoding(content):
+        encoding, is_sure = wide
+        return Decoded(text=content.decode(encoding), encoding=encoding, is_guessed=not is_sure)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -241,31 +238,6 @@ def _declared(content: bytes, declared: Iterable[str]) -> Iterator[Decoded]:
         # Bytes of other encodings decode as well, but often to characters that no text holds.
         if not _IN_NO_TEXT.search(text):
             yield Decoded(text=text, encoding=encoding)
-
-
-def _wide(content: bytes) -> Decoded | None:
-    """The text where NULs say that it is UTF-16 or UTF-32."""
-    sample = content[:_NUL_SAMPLE_BYTES]
-    narrow = _is_narrow(sample)
-    for encoding, width, high, low in _WIDE_NULS:
-        nuls = sample[high::width].count(0)
-        is_even = nuls == len(sample) // width if width == 4 else nuls > 0
-        if not is_even or sample[low::width].count(0) or len(content) % width:
-            continue
-        try:
-            text = content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if not _CONTROL_IN_TEXT.search(text) and not any(unicodedata.category(c) in ("Cn", "Co") for c in text[:2000]):
-            is_sure = nuls >= _SURE_NULS * len(sample) / width
-            return Decoded(text=text, encoding=encoding, is_guessed=not is_sure) if is_sure or not narrow else None
-    return None
-
-
-def _is_narrow(sample: bytes) -> bool:
-    """Whether the bytes are text without their NULs, as where a page holds one by mistake."""
-    text = sample.replace(b"\0", b"").decode("utf-8", "ignore")
-    return len(text.encode()) + sample.count(0) >= len(sample) - 3 and not _CONTROL_IN_TEXT.search(text)
 
 
 def _stateful(content: bytes) -> Decoded | None:

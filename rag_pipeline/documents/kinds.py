@@ -7,13 +7,23 @@ from typing import Literal
 
 from rag_pipeline.model import SourceItem
 
-Kind = Literal["asciidoc", "code", "html", "markdown", "notebook", "rst", "text", "thread"]
+Kind = Literal["asciidoc", "code", "html", "markdown", "notebook", "org", "rst", "text", "thread"]
 
 THREAD_TYPES = frozenset(["github_discussion", "github_issue", "github_pull_request", "github_release"])
 """Source types whose content is a conversation as JSON: see `thread_content`."""
 
+_BY_LANGUAGE: dict[str, Kind] = {
+    "asciidoc": "asciidoc",
+    "html": "html",
+    "markdown": "markdown",
+    "mdx": "markdown",
+    "notebook": "notebook",
+    "org": "org",
+    "restructuredtext": "rst",
+}
 _BY_SUFFIX: dict[str, Kind] = {
     ".adoc": "asciidoc",
+    ".asc": "asciidoc",
     ".asciidoc": "asciidoc",
     ".htm": "html",
     ".html": "html",
@@ -21,7 +31,12 @@ _BY_SUFFIX: dict[str, Kind] = {
     ".ipynb": "notebook",
     ".markdown": "markdown",
     ".md": "markdown",
+    ".mdown": "markdown",
     ".mdx": "markdown",
+    ".mkd": "markdown",
+    ".org": "org",
+    ".qmd": "markdown",
+    ".rmd": "markdown",
     ".rst": "rst",
 }
 _BY_CONTENT_TYPE: dict[str, Kind] = {
@@ -30,6 +45,8 @@ _BY_CONTENT_TYPE: dict[str, Kind] = {
     "text/asciidoc": "asciidoc",
     "text/html": "html",
     "text/markdown": "markdown",
+    "text/org": "org",
+    "text/x-org": "org",
     "text/prs.fallenstein.rst": "rst",
     "text/x-markdown": "markdown",
     "text/x-rst": "rst",
@@ -37,13 +54,15 @@ _BY_CONTENT_TYPE: dict[str, Kind] = {
 
 
 def kind_of(item: SourceItem) -> Kind:
-    """The kind by path; without a path by `metadata["content_type"]`, else plain text.
+    """The kind by the language of docs, else by path; without a path by `metadata["content_type"]`, else plain text.
 
     A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read; what
     came from GitHub's issues, pull requests, discussions and releases is a thread.
     """
     if item.source_type in THREAD_TYPES:
         return "thread"
+    if item.source_type == "docs" and item.language:
+        return _BY_LANGUAGE.get(item.language, "text")
     if item.path:
         kind = _BY_SUFFIX.get(PurePosixPath(item.path).suffix.lower(), "text")
         return "code" if item.source_type == "code" and kind != "notebook" else kind

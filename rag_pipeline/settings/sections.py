@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
+_LANGUAGE = re.compile(r"^[a-z][a-z0-9+#.-]{0,30}$")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
 
 
@@ -127,8 +128,33 @@ class Repository(Section):
         return variable_name(name)
 
 
+DOCS_LANGUAGES = (
+    "asciidoc", "html", "markdown", "mdx", "notebook", "org", "restructuredtext", "text",
+)  # fmt: skip
+"""In which docs are read; every other markup is text."""
+
+
+class FileType(Section):
+    """What files of a name or an ending are."""
+
+    kind: Literal["docs", "code", "none"]
+    """Prose, source code, or not for the index."""
+    language: str = "text"
+    """Of docs: how they are read. Of code: any, in lower case."""
+
+    @model_validator(mode="after")
+    def _language_is_known(self) -> FileType:
+        if self.kind == "docs" and self.language not in DOCS_LANGUAGES:
+            raise ValueError(f"docs are not read as {self.language!r}: choose from {', '.join(DOCS_LANGUAGES)}")
+        if self.kind == "code" and not _LANGUAGE.match(self.language):
+            raise ValueError(f"{self.language!r} is no language: use lower-case letters, digits, '+', '#', '.' and '-'")
+        if self.kind == "none" and "language" in self.model_fields_set:
+            raise ValueError("files that are not for the index have no language: leave `language` out")
+        return self
+
+
 class GitLimits(Section):
-    """What is too much of a file to be knowledge."""
+    """What of a repository is knowledge, and what is too much of a file."""
 
     max_file_bytes: int = Field(default=1_000_000, ge=1)
     """Larger files are not indexed."""
@@ -136,6 +162,20 @@ class GitLimits(Section):
     """Files whose lines are longer than this on average are minified or data."""
     extra_vendored: tuple[str, ...] = ()
     """More globs of vendored paths, beside the built-in ones."""
+    file_types: dict[str, FileType] = Field(default_factory=dict)
+    """By ending (`.foo`) or name (`Foofile`), in any case: what such files are, whatever is built in."""
+
+    @field_validator("file_types")
+    @classmethod
+    def _are_names_and_endings(cls, types: dict[str, FileType]) -> dict[str, FileType]:
+        lowered: dict[str, FileType] = {}
+        for name, type_ in types.items():
+            if not name.strip(". ") or re.search(r"[/\\*?\[\]]", name) or name != name.strip():
+                raise ValueError(f"{name!r} is no ending and no name: write `.foo` or `Foofile`, without a path or `*`")
+            if name.lower() in lowered:
+                raise ValueError(f"{name!r} is there twice, and case does not matter: keep one of them")
+            lowered[name.lower()] = type_
+        return lowered
 
 
 class GitHub(Section):

@@ -94,7 +94,7 @@ def chunks_of(make_document: MakeDocument, name: str, limits: Chunking = LIMITS)
 
 
 def test_every_language_has_a_sample() -> None:
-    assert {layout(name, "code")[1] for name in SAMPLES} | {"hcl"} == set(LANGUAGES)
+    assert {layout(name, "code")[1] for name in SAMPLES} | {"hcl", "cuda", "starlark"} == set(LANGUAGES)
     assert set(SYMBOLS) | set(NAMESPACED) == set(SAMPLES)
 
 

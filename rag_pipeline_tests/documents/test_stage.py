@@ -205,3 +205,11 @@ def test_several_processes_write_the_same_file(
     assert together.redactions == alone.redactions == {"github-token": 40}
     assert alone.rows == 61
     assert len(alone.failures) == 1
+
+
+def test_guessed_encodings_are_counted(stage: Stage, make_item: MakeItem) -> None:
+    contents = ["Ναι".encode("cp1253"), "Да, это".encode("koi8-r"), "größe".encode("utf-16"), "größe".encode()]
+    stage.put("raw_dropped", *(make_item(content, path=f"{n}.txt") for n, content in enumerate(contents)))
+    report = stage.run()
+    assert isinstance(report, DocumentsReport)
+    assert report.guessed_encodings == 2

@@ -300,6 +300,7 @@ _JSON: Final = Syntax(
 
 LANGUAGES: Final[Mapping[str, Syntax]] = {
     "python": _PYTHON,
+    "starlark": _PYTHON,
     "javascript": _javascript("tree_sitter_javascript"),
     "typescript": _javascript("tree_sitter_typescript", "language_typescript"),
     "tsx": _javascript("tree_sitter_typescript", "language_tsx"),
@@ -309,6 +310,7 @@ LANGUAGES: Final[Mapping[str, Syntax]] = {
     "kotlin": _KOTLIN,
     "c": _C,
     "cpp": _CPP,
+    "cuda": _CPP,
     "csharp": _CSHARP,
     "ruby": _RUBY,
     "php": _PHP,

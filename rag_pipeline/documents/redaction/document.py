@@ -23,7 +23,21 @@ MAX_ENTRIES: Final = 100
 """Entries of `metadata["redactions"]`; `metadata["redactions_by_kind"]` counts them all."""
 
 _BARE_VALUES: Final = frozenset(
-    ["bash", "dockerfile", "hcl", "ini", "jinja", "json", "make", "powershell", "terraform", "toml", "xml", "yaml"]
+    [
+        "bash",
+        "dockerfile",
+        "hcl",
+        "ini",
+        "jinja",
+        "json",
+        "make",
+        "powershell",
+        "properties",
+        "terraform",
+        "toml",
+        "xml",
+        "yaml",
+    ]
 )
 _REPEATED_FROM = 8
 _CUT_FROM = 6

@@ -23,6 +23,7 @@ from rag_pipeline.serving.depends import Reader, ServicesOf
 from rag_pipeline.serving.errors import documented, refusal
 from rag_pipeline.serving.schemas import ChunkBody, ChunkOf, ChunksBody
 from rag_pipeline.serving.services import Services
+from rag_pipeline.settings import Settings
 from rag_pipeline.sources.git.file_kinds import kind_of
 
 router = APIRouter(tags=["chunk"], responses=documented())
@@ -56,7 +57,10 @@ async def chunk(body: ChunkBody, caller: Reader, services: ServicesOf) -> Chunks
 
 
 def _cut(services: Services, caller: Caller, body: ChunkBody) -> list[Chunk]:
-    rules, document = chunking_rules(services.settings), _document(body, caller.tenant, services.clock())
+    rules, document = (
+        chunking_rules(services.settings),
+        _document(services.settings, body, caller.tenant, services.clock()),
+    )
     try:
         if len(body.text) <= SMALL_CHARS:
             return rules.chunks_of(document)
@@ -70,8 +74,8 @@ def _cut(services: Services, caller: Caller, body: ChunkBody) -> list[Chunk]:
         raise refusal(413, "cutting this text takes too long or too much memory: send it in parts") from error
 
 
-def _document(body: ChunkBody, tenant: str, now: datetime) -> Document:
-    kind = kind_of(PurePosixPath(body.path).name) if body.path else None
+def _document(settings: Settings, body: ChunkBody, tenant: str, now: datetime) -> Document:
+    kind = kind_of(PurePosixPath(body.path).name, settings.git.file_types) if body.path else None
     named: Markup = "text"
     if kind is not None:
         named = "code" if kind.source_type == "code" else _MARKUPS.get(kind.language, "text")

@@ -1,4 +1,4 @@
-"""What `.gitattributes` says of paths at a commit: linguist-generated and linguist-vendored.
+"""What `.gitattributes` says of paths at a commit: linguist-generated, linguist-vendored and working-tree-encoding.
 
 Git itself is asked, through an index made beside the mirror's own that holds the `.gitattributes` files alone:
 `check-attr --source` would be simpler, but only git 2.40 and newer have it.
@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rag_pipeline.settings import FileType
 from rag_pipeline.sources.git.blobs import BlobReader
 from rag_pipeline.sources.git.command import git_environment, nul_fields
 from rag_pipeline.sources.git.file_kinds import kind_of
 from rag_pipeline.sources.git.mirror import Mirror
 
 NAME = ".gitattributes"
-_NAMES = ("linguist-generated", "linguist-vendored")
+_ENCODING = "working-tree-encoding"
+_NAMES = ("linguist-generated", "linguist-vendored", _ENCODING)
+_IN_RULES = (b"linguist-", _ENCODING.encode())
 _REGULAR = ("100644", "100755", "100664")
 _ASKED = 256
 """Names on one command line."""
@@ -27,19 +30,31 @@ _ASKED = 256
 class Attributes:
     """Attributes by path; paths about which nothing is said are absent."""
 
-    values: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def generated(self, path: str) -> bool | None:
         """Whether the path is marked as generated; None when nothing is said."""
-        return self.of(path).get("linguist-generated")
+        return self._flag(path, "linguist-generated")
 
     def vendored(self, path: str) -> bool | None:
         """Whether the path is marked as vendored; None when nothing is said."""
-        return self.of(path).get("linguist-vendored")
+        return self._flag(path, "linguist-vendored")
 
-    def of(self, path: str) -> Mapping[str, bool]:
+    def encoding(self, path: str) -> str | None:
+        """The encoding that a checkout writes the file in; None when nothing is said.
+
+        Git holds such a file in UTF-8, unless it was committed before the attribute.
+        """
+        value = self.of(path).get(_ENCODING)
+        return None if value in (None, "set", "unset") else value
+
+    def of(self, path: str) -> Mapping[str, str]:
         """All that is said of a path."""
         return self.values.get(path, {})
+
+    def _flag(self, path: str, name: str) -> bool | None:
+        value = self.of(path).get(name)
+        return None if value is None else value in ("set", "true")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +77,7 @@ class AttributesAt:
         self._matter = False
 
     def of(self, paths: Sequence[str]) -> Attributes:
-        """What is said of these paths; cheap as long as no `.gitattributes` above them names linguist."""
+        """What is said of these paths; cheap as long as no `.gitattributes` above them names these attributes."""
         self._look({f"{folder}{NAME}" for path in paths for folder in _folders(path)} - self._looked_in)
         return _evaluate(self._mirror, self._files if self._matter else {}, paths)
 
@@ -74,18 +89,20 @@ class AttributesAt:
             found = _entries(self._mirror.run("ls-tree", "-z", self._commit, "--", *some))
             files = {path: entry for path, entry in found if entry.mode in _REGULAR}
             self._files |= files
-            self._matter = self._matter or _name_linguist(files.values(), self._blobs)
+            self._matter = self._matter or _name_ours(files.values(), self._blobs)
         self._looked_in |= names
 
 
-def attribute_flips(mirror: Mirror, before: str, after: str, *, blobs: BlobReader) -> dict[str, Entry]:
+def attribute_flips(
+    mirror: Mirror, before: str, after: str, *, blobs: BlobReader, types: Mapping[str, FileType]
+) -> dict[str, Entry]:
     """Indexable paths of commit `after` of which the attributes at commit `before` say something else."""
     tree = read_tree(mirror, after)
     then = _rules(read_tree(mirror, before), blobs)
     now = _rules(tree, blobs)
     if then == now:
         return {}
-    paths = [path for path in tree if kind_of(path)]
+    paths = [path for path in tree if kind_of(path, types)]
     old, new = _evaluate(mirror, then, paths), _evaluate(mirror, now, paths)
     return {path: tree[path] for path in paths if old.of(path) != new.of(path)}
 
@@ -112,14 +129,19 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _rules(tree: Mapping[str, Entry], blobs: BlobReader) -> dict[str, Entry]:
-    """The `.gitattributes` files of a tree; none when none of them names linguist."""
+    """The `.gitattributes` files of a tree; none when none of them names these attributes."""
     rules = {p: entry for p, entry in tree.items() if p.rpartition("/")[2] == NAME and entry.mode in _REGULAR}
-    return rules if _name_linguist(rules.values(), blobs) else {}
+    return rules if _name_ours(rules.values(), blobs) else {}
 
 
-def _name_linguist(files: Iterable[Entry], blobs: BlobReader) -> bool:
+def _name_ours(files: Iterable[Entry], blobs: BlobReader) -> bool:
     contents = list(blobs.contents([entry.blob for entry in files]))
-    return any(b"linguist-" in content for content in contents)
+    return any(map(names_ours, contents))
+
+
+def names_ours(rules: bytes) -> bool:
+    """Whether a `.gitattributes` file may name one of the attributes that count here."""
+    return any(name in rules for name in _IN_RULES)
 
 
 def _evaluate(mirror: Mirror, rules: Mapping[str, Entry], paths: Iterable[str]) -> Attributes:
@@ -135,9 +157,9 @@ def _evaluate(mirror: Mirror, rules: Mapping[str, Entry], paths: Iterable[str]) 
     return Attributes(values=_parse(list(nul_fields(output))))
 
 
-def _parse(fields: list[str]) -> dict[str, dict[str, bool]]:
-    values: dict[str, dict[str, bool]] = {}
+def _parse(fields: list[str]) -> dict[str, dict[str, str]]:
+    values: dict[str, dict[str, str]] = {}
     for path, name, value in zip(fields[0::3], fields[1::3], fields[2::3], strict=True):
         if value != "unspecified":
-            values.setdefault(path, {})[name] = value in ("set", "true")
+            values.setdefault(path, {})[name] = value
     return values

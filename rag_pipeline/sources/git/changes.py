@@ -1,19 +1,20 @@
 """Each path that changed in a window of a repository's history, once, at its last change. No file is read.
 
 A path changes when a commit changes it against the commit's first parent, when the branch is rewritten, and when a
-`.gitattributes` file begins or ceases to call it generated or vendored. The steps are walked newest first, so that the
-first change met of a path is its last, and its state there is its state at the window's end.
+`.gitattributes` file says something else of it: generated, vendored, its encoding. The steps are walked newest first,
+so that the first change met of a path is its last, and its state there is its state at the window's end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
+from rag_pipeline.settings import FileType
 from rag_pipeline.sources.git.attributes import NAME as ATTRIBUTES
-from rag_pipeline.sources.git.attributes import attribute_flips
+from rag_pipeline.sources.git.attributes import attribute_flips, names_ours
 from rag_pipeline.sources.git.blobs import BlobReader
 from rag_pipeline.sources.git.command import git_failed
 from rag_pipeline.sources.git.mirror import Mirror
@@ -63,14 +64,14 @@ class _Difference:
     entries: Sequence[_Entry]
 
 
-def changes_in(mirror: Mirror, window: Window, *, blobs: BlobReader) -> Iterator[Change]:
+def changes_in(mirror: Mirror, window: Window, *, blobs: BlobReader, types: Mapping[str, FileType]) -> Iterator[Change]:
     """Each path that changed in the window, at its last change, newest first."""
     seen: set[str] = set()
     for step, difference in _differences(mirror, window):
         # What an abandoned commit changed is a change of the rewrite that abandoned it.
         commit = step.commit
         author = "" if step.is_rewrite else difference.author
-        flips = _flips(mirror, difference, blobs)
+        flips = _flips(mirror, difference, blobs, types)
         for entry in chain(difference.entries, flips):
             if entry.path not in seen:
                 seen.add(entry.path)
@@ -138,7 +139,9 @@ def _entries(fields: Iterator[bytes]) -> tuple[list[_Entry], bytes]:
     return entries, b""
 
 
-def _flips(mirror: Mirror, difference: _Difference, blobs: BlobReader) -> Iterator[_Entry]:
+def _flips(
+    mirror: Mirror, difference: _Difference, blobs: BlobReader, types: Mapping[str, FileType]
+) -> Iterator[_Entry]:
     """Paths that a changed `.gitattributes` brings into the index or takes out of it."""
     changed = [entry for entry in difference.entries if ATTRIBUTES in _names(entry)]
     # A macro may hide the word: only the top file can define one.
@@ -151,7 +154,7 @@ def _flips(mirror: Mirror, difference: _Difference, blobs: BlobReader) -> Iterat
         )
     ):
         return
-    flips = attribute_flips(mirror, difference.before, difference.commit, blobs=blobs)
+    flips = attribute_flips(mirror, difference.before, difference.commit, blobs=blobs, types=types)
     for path, entry in flips.items():
         yield _Entry(path=path, mode=entry.mode, blob=entry.blob, old_blob="", previous=None)
 
@@ -161,4 +164,4 @@ def _names(entry: _Entry) -> set[str]:
 
 
 def _names_linguist(entry: _Entry, blobs: BlobReader) -> bool:
-    return any(b"linguist-" in (blobs.find(blob) or b"") for blob in (entry.old_blob, entry.blob) if set(blob) != {"0"})
+    return any(names_ours(blobs.find(blob) or b"") for blob in (entry.old_blob, entry.blob) if set(blob) != {"0"})

@@ -23,7 +23,7 @@ from rag_pipeline.sources.git.changes import Change, changes_in
 from rag_pipeline.sources.git.mirror import Mirror
 from rag_pipeline.sources.git.timeline import Window
 
-GIT_SOURCE_VERSION = "2"
+GIT_SOURCE_VERSION = "3"
 _REGULAR = ("100644", "100755", "100664")
 _BATCH = 256
 
@@ -71,7 +71,7 @@ class GitReader:
 
     def changes(self) -> Iterator[Change]:
         """Each path that changed in the window, at its last change, newest first; no file is read."""
-        return changes_in(self._mirror, self._window, blobs=self._blobs)
+        return changes_in(self._mirror, self._window, blobs=self._blobs, types=self._limits.file_types)
 
     def items(
         self, changes: Sequence[Change], *, day: date, observed_at: datetime, advance: Callable[[int], None] = _ignore
@@ -87,7 +87,7 @@ class GitReader:
         wanted, refused = eligibility.split(changes, self._blobs)
         contents = self._blobs.contents([change.blob for change in wanted])
         for change in changes:
-            kind = file_kinds.kind_of(change.path)
+            kind = file_kinds.kind_of(change.path, self._limits.file_types)
             if kind is None:
                 continue
             reason = refused.get(change.path)
@@ -95,10 +95,12 @@ class GitReader:
             if content is not None:
                 reason = eligibility.refuse_content(change, kind, content)
             content = content if reason is None else None
+            if content is not None:
+                kind = file_kinds.kind_by_content(kind, change.path, content)
             _count(self._report, kind.source_type, change, content)
             yield _item(
                 change, kind, repository=self._repository, day=day, observed_at=observed_at, content=content,
-                reason=reason,
+                reason=reason, encoding=eligibility.encoding_of(change),
             )  # fmt: skip
 
     def _eligible(self) -> _Eligibility:
@@ -127,7 +129,7 @@ class _Eligibility:
 
     def split(self, changes: Sequence[Change], blobs: BlobReader) -> tuple[list[Change], dict[str, str]]:
         """The changes whose content is wanted, and by path why the others are refused; the next look is at these."""
-        there = [change.path for change in changes if not change.gone and file_kinds.kind_of(change.path)]
+        there = [change.path for change in changes if not change.gone and self._kind_of(change)]
         self._attributes = self._attributes_at.of(there)
         refused: dict[str, str] = {}
         wanted = []
@@ -150,9 +152,15 @@ class _Eligibility:
         reason = file_kinds.skip_by_content(content, kind=kind, generated=generated, limits=self._limits)
         return self._skip(reason) if reason else None
 
+    def encoding_of(self, change: Change) -> str | None:
+        """The encoding that `.gitattributes` names for a file."""
+        return self._attributes.encoding(change.path)
+
     def _refuse_path(self, change: Change) -> str | None:
-        if file_kinds.kind_of(change.path) is None:
-            return "unsupported" if change.gone else self._skip("unsupported file type")
+        if self._kind_of(change) is None:
+            is_excluded = file_kinds.is_excluded_type(change.path, self._limits.file_types)
+            why = "excluded by configuration" if is_excluded else "unsupported file type"
+            return "unsupported" if change.gone else self._skip(why)
         if change.gone:
             return "deleted"
         if change.mode not in _REGULAR:
@@ -166,6 +174,9 @@ class _Eligibility:
             change.path, generated=self._attributes.generated(change.path), vendored=vendored
         )
         return self._skip(reason) if reason else None
+
+    def _kind_of(self, change: Change) -> file_kinds.FileKind | None:
+        return file_kinds.kind_of(change.path, self._limits.file_types)
 
     def _skip(self, reason: str) -> str:
         self._report.skipped[reason] += 1
@@ -190,6 +201,7 @@ def _item(
     observed_at: datetime,
     content: bytes | None,
     reason: str | None,
+    encoding: str | None,
 ) -> SourceItem:
     # A path need not be UTF-8; Postgres and Parquet need text that is.
     path = change.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -200,6 +212,8 @@ def _item(
     if change.previous_path is not None:
         previous = change.previous_path.encode("utf-8", "surrogateescape")
         metadata["previous_path"] = previous.decode("utf-8", "backslashreplace")
+    if encoding is not None and content is not None:
+        metadata["declared_encoding"] = encoding
     if reason is not None:
         metadata["tombstone_reason"] = reason
     return SourceItem(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from itertools import chain
 
-from rag_pipeline.errors import RagPipelineError
+from rag_pipeline.errors import PermanentError, RagPipelineError
 from rag_pipeline.forgotten import Forgotten
 from rag_pipeline.lake.derive import combine
+from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
-from rag_pipeline.model import DayRange, Failure
+from rag_pipeline.model import DayRange, Failure, SourceItem
 from rag_pipeline.progress import Advance, Progress, Together
 from rag_pipeline.remote.at_once import at_once, failures_of
-from rag_pipeline.settings import GitLimits, Repository, Settings, fingerprint
+from rag_pipeline.settings import FileType, GitLimits, Repository, Settings, fingerprint
 from rag_pipeline.sources.git.changes import Change
 from rag_pipeline.sources.git.file_kinds import FILE_KINDS_VERSION, kind_of
 from rag_pipeline.sources.git.mirror import mirror_of
@@ -23,6 +25,10 @@ from rag_pipeline.sources.places import git_places, stoppable
 from rag_pipeline.sources.raw_parts import PartsReport, is_current, remove_stale, write_part
 
 STAGES = {"docs": "raw_docs", "code": "raw_code"}
+_FORMER_COLUMNS = (
+    "tenant", "source_type", "source_id", "repository", "day", "source_updated_at", "observed_at", "path", "language",
+    "url", "anchor",
+)  # fmt: skip
 _SPOKEN = ", ".join(STAGES.values())
 
 
@@ -154,14 +160,31 @@ def _read_repository(
                 part = Part(tenant=repository.tenant, repository=repository.name, day=day)
                 _write_day(
                     lake, part, changes, reader, report=report, inputs=inputs, now=now,
-                    forgotten=forgotten, advance=advance,
+                    forgotten=forgotten, advance=advance, types=settings.git.file_types,
                 )  # fmt: skip
+    seen |= _write_removals(settings, lake, days, seen, found=found, report=report, now=now)
     remove_stale(
         lake, days, tenant=repository.tenant, repository=repository.name,
         kept=dict.fromkeys(STAGES.values(), seen), report=report,
     )  # fmt: skip
     # Not before: a repository that could be read in part must not count as read to there.
     found.position = window.reached if window else None
+
+
+def _write_removals(
+    settings: Settings, lake: Lake, days: DayRange, seen: Set[date], *, found: RepositoryReport, report: RawReport,
+    now: datetime,
+) -> set[date]:  # fmt: skip
+    """Days on which no file changed last any more, but which hold files of what is another type now."""
+    tenant, repository = found.repository.tenant, found.repository.name
+    held = {day for stage in STAGES.values() for day in lake.days(stage, tenant=tenant, repository=repository)}
+    written = set()
+    for day in sorted(held - seen):
+        part = Part(tenant=tenant, repository=repository, day=day)
+        if day in days and (removals := _removals(lake, part, settings.git.file_types, now=now)):
+            write_part(lake, part, removals, stages=STAGES, inputs="", report=report)
+            written.add(day)
+    return written
 
 
 def _by_day(changes: Iterable[Change], window: Window, advance: Advance) -> dict[date, list[Change]]:
@@ -174,11 +197,31 @@ def _by_day(changes: Iterable[Change], window: Window, advance: Advance) -> dict
 
 def _write_day(
     lake: Lake, part: Part, changes: list[Change], reader: GitReader, *, report: RawReport, inputs: str, now: datetime,
-    forgotten: Forgotten, advance: Advance,
+    forgotten: Forgotten, advance: Advance, types: Mapping[str, FileType],
 ) -> None:  # fmt: skip
-    kinds = {kind.source_type for kind in (kind_of(change.path) for change in changes) if kind}
+    kinds = {kind.source_type for kind in (kind_of(change.path, types) for change in changes) if kind}
+    # Of another kind a part written from the same inputs holds only what became of files that are no longer of it.
+    kinds |= {kind for kind, stage in STAGES.items() if (lake.tags(stage, part) or {}).get("inputs") == inputs}
     if is_current(lake, part, stages=STAGES, kinds=kinds, inputs=inputs, report=report):
         advance(len(changes))
         return
     items = reader.items(changes, day=part.day, observed_at=now, advance=advance)
+    items = chain(items, _removals(lake, part, types, now=now))
     write_part(lake, part, items, stages=STAGES, inputs=inputs, report=report, forgotten=forgotten)
+
+
+def _removals(lake: Lake, part: Part, types: Mapping[str, FileType], *, now: datetime) -> list[SourceItem]:
+    """A tombstone for each item of the lake's part whose file has another type now: the settings have changed."""
+    removals = []
+    for source_type, stage in STAGES.items():
+        try:
+            batches = lake.read(stage, part, columns=_FORMER_COLUMNS)
+            items = [item for batch in batches for item in items_of(batch)]
+        except PermanentError:
+            continue  # it is damaged, and made again now
+        for item in items:
+            kind = kind_of(item.path or "", types)
+            if kind is None or kind.source_type != source_type:
+                metadata = {"tombstone_reason": "of another type now"}
+                removals.append(replace(item, deleted=True, content=b"", observed_at=now, metadata=metadata))
+    return removals
