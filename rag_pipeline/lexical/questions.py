@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher
 from typing import Final
 
-from rag_pipeline.lexical.analyzer import PLAIN_SPELLING, plain_spellings, terms_of
+from rag_pipeline.lexical.analyzer import PLAIN_SPELLING, plain_spellings, terms_of, terms_of_token, tokens_of
 
 FUNCTION_WORD_WEIGHT: Final = 0.2
 """Against 1 for every other term. Weighed like the rest, `how`, `the` and `does` outvote the words that matter where
 they are rare, as in code, which has no articles (docs/retrieval.md has the figures)."""
 
+_A_WORD: Final = 4
+"""Letters: shorter parts are held by chance, and shorter words are similar to too many others."""
+_CLOSE: Final = 0.8
+"""Twice the letters that two words have in common, in order, as a share of all their letters."""
+_AS_CLOSE: Final = 0.02
+_MOST_MEANT: Final = 3
 _OTHER_SPELLING: Final = 0.5
 _OTHER_ACCENTS: Final = 0.1
 _FUNCTION_WORDS: Final = frozenset(
@@ -45,3 +53,48 @@ def other_spellings(term: str) -> dict[str, float]:
     if not plain:
         return {f"{PLAIN_SPELLING}{term}": _OTHER_SPELLING}
     return dict.fromkeys(plain, _OTHER_SPELLING) | {f"{PLAIN_SPELLING}{plain[0]}": _OTHER_ACCENTS}
+
+
+def known_share(question: str, held: Collection[str]) -> float | None:
+    """How much of a question's words some document holds, by their letters, 0 to 1; None: it has function words alone.
+
+    `held`: the terms of the question that are held. A part of an identifier counts when it is a word itself: what is
+    left of a random string, such as two letters or a number, is held by chance.
+    """
+    every = [token for token in tokens_of(question) if terms_of_token(token)]
+    tokens = [token for token in every if terms_of_token(token)[0] not in _FUNCTION_WORDS]
+    if not tokens:
+        return None if every else 0.0
+    return sum(len(token) for token in tokens if _is_known(token, held)) / sum(map(len, tokens))
+
+
+def _is_known(token: str, held: Collection[str]) -> bool:
+    terms = terms_of_token(token)
+    if terms[0] in held:
+        return True
+    return any(term in held and (not term.isascii() or (len(term) >= _A_WORD and term.isalpha())) for term in terms)
+
+
+def unknown_words(question: str, held: Collection[str]) -> dict[str, str]:
+    """Words of a question that no document holds in any spelling, each with its term, to look for similar ones.
+
+    Plain words only: what is similar to a number, a version or an identifier is another one.
+    """
+    found = {}
+    for token in tokens_of(question):
+        terms = [term for term in terms_of_token(token) if not term.startswith(PLAIN_SPELLING)]
+        is_plain = token.isalpha() and len(terms) == 1 and token[1:] == token[1:].lower()
+        if is_plain and len(terms[0]) > _A_WORD and terms[0] not in held and terms[0] not in _FUNCTION_WORDS:
+            found[token] = terms[0]
+    return found
+
+
+def closest(term: str, candidates: Sequence[str]) -> list[str]:
+    """Those of some terms that a misspelt one is most likely meant to be: none, where none is close enough."""
+    likeness = {one: SequenceMatcher(None, term, one).ratio() for one in candidates if one.isalpha()}
+    best = max(likeness.values(), default=0.0)
+    if best < _CLOSE:
+        return []
+    return [one for one in sorted(likeness, key=lambda one: (-likeness[one], one)) if likeness[one] > best - _AS_CLOSE][
+        :_MOST_MEANT
+    ]

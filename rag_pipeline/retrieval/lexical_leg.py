@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from rag_pipeline.index.database import Connection
+from rag_pipeline.index.migrations import has_trigrams
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.bm25 import Instead, Numbers, Parameters, Ranking, Scores, Statistics, Term
 from rag_pipeline.lexical.postings import Entries, read_entries, read_members
 from rag_pipeline.lexical.questions import other_spellings
 from rag_pipeline.retrieval.term_cache import SHARED, TermCache
 
+_FEW_CHUNKS: Final = 20_000
+_MOST_COMPARED: Final = 300_000
+_LONGER: Final = 2
+"""By so many letters a misspelt word may be longer or shorter."""
+
 
 class LexicalRanking(Protocol):
     """The chunks that hold the words of one question; see `Ranking`."""
 
     statistics: Statistics
+    held: frozenset[str]
+    """The question's terms that some chunk holds in some spelling."""
 
     def best(self, limit: int) -> list[tuple[int, float]]:
         """Numbers and BM25 scores of the best, best first, equal ones by number."""
@@ -72,13 +80,14 @@ def lexical_ranking(
     parameters: Parameters,
     allowed: Numbers | None = None,
     cache: TermCache = SHARED,
+    meant: Sequence[Instead] = (),
 ) -> Ranking:
-    """BM25 of weighted terms over these segments, whichever way they are spelt.
+    """BM25 of weighted terms over these segments, whichever way they are spelt, and of what may have been `meant`.
 
     `allowed` (ascending): only these chunks are ranked. How rare a term is does not depend on it, but on all that the
     asker may see.
     """
-    instead = spelt_otherwise(asked)
+    instead = [*spelt_otherwise(asked), *meant]
     wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
     terms = _terms(connection, wanted, segments=segments, cache=cache)
     if allowed is not None:
@@ -128,3 +137,19 @@ def _only(term: Term, allowed: Numbers) -> Entries:
     at = np.minimum(np.searchsorted(term.numbers, allowed), len(term.entries) - 1)
     found: Entries = term.entries[at[term.numbers[at] == allowed]]
     return found
+
+
+def similar_terms(connection: Connection, term: str, *, segments: VisibleSegments) -> list[str]:
+    """Terms of chunks that the asker may see, similar to one that none of them holds, the most similar ones first.
+
+    None where the database has no pg_trgm. Of a large index only those with the same first letter are compared, and of
+    those as many as take half a second.
+    """
+    if not has_trigrams(connection):
+        return []
+    values = {
+        "segments": list(segments.ids), "term": term, "least": len(term) - _LONGER, "most": len(term) + _LONGER,
+        "everywhere": segments.statistics.chunks <= _FEW_CHUNKS, "first": term[0], "after": chr(ord(term[0]) + 1),
+        "compared": _MOST_COMPARED,
+    }  # fmt: skip
+    return [row[0] for row in connection.execute(queries("segments")["similar_terms"], values)]
