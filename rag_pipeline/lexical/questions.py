@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from difflib import SequenceMatcher
 from typing import Final
 
 from rag_pipeline.lexical.analyzer import PLAIN_SPELLING, plain_spellings, terms_of, terms_of_token, tokens_of
@@ -14,9 +13,8 @@ they are rare, as in code, which has no articles (docs/retrieval.md has the figu
 
 _A_WORD: Final = 4
 """Letters: shorter parts are held by chance, and shorter words are similar to too many others."""
-_CLOSE: Final = 0.8
-"""Twice the letters that two words have in common, in order, as a share of all their letters."""
-_AS_CLOSE: Final = 0.02
+_LONG: Final = 8
+_MOST_SLIPS: Final = 2
 _MOST_MEANT: Final = 3
 _OTHER_SPELLING: Final = 0.5
 _OTHER_ACCENTS: Final = 0.1
@@ -84,17 +82,36 @@ def unknown_words(question: str, held: Collection[str]) -> dict[str, str]:
     for token in tokens_of(question):
         terms = [term for term in terms_of_token(token) if not term.startswith(PLAIN_SPELLING)]
         is_plain = token.isalpha() and len(terms) == 1 and token[1:] == token[1:].lower()
-        if is_plain and len(terms[0]) > _A_WORD and terms[0] not in held and terms[0] not in _FUNCTION_WORDS:
+        # What is left of a word without its ending, such as `pagin`, is similar to words of other endings.
+        is_telling = is_plain and len(terms[0]) > (_A_WORD if len(token) <= len(terms[0]) + 1 else _A_WORD + 1)
+        if is_telling and terms[0] not in held and terms[0] not in _FUNCTION_WORDS:
             found[token] = terms[0]
     return found
 
 
 def closest(term: str, candidates: Sequence[str]) -> list[str]:
-    """Those of some terms that a misspelt one is most likely meant to be: none, where none is close enough."""
-    likeness = {one: SequenceMatcher(None, term, one).ratio() for one in candidates if one.isalpha()}
-    best = max(likeness.values(), default=0.0)
-    if best < _CLOSE:
+    """Those of some terms that a misspelt one is most likely meant to be: none, where none is close enough.
+
+    One slip of the keyboard apart; long words two, which begin alike. A shorter candidate is close to too much.
+    """
+    slips = {one: _slips(term, one) for one in candidates if one.isalpha() and len(one) > _A_WORD}
+    fewest = min(slips.values(), default=_MOST_SLIPS + 1)
+    if fewest > 1 and len(term) < _LONG:
         return []
-    return [one for one in sorted(likeness, key=lambda one: (-likeness[one], one)) if likeness[one] > best - _AS_CLOSE][
-        :_MOST_MEANT
-    ]
+    close = [one for one, count in slips.items() if count == fewest and (count == 1 or one[0] == term[0])]
+    return close[:_MOST_MEANT] if fewest <= _MOST_SLIPS else []
+
+
+def _slips(one: str, other: str) -> int:
+    """How many letters were added, left out, replaced or exchanged with the next one (Damerau 1964)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, start=1):
+        now = [row]
+        for at, expected in enumerate(other, start=1):
+            least = min(last[at] + 1, now[at - 1] + 1, last[at - 1] + (letter != expected))
+            if row > 1 and at > 1 and letter == other[at - 2] and one[row - 2] == expected:
+                least = min(least, before[at - 2] + 1)
+            now.append(least)
+        before, last = last, now
+    return last[-1]
