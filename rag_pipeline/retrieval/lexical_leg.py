@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,29 @@ from rag_pipeline.lexical.postings import Entries, read_entries, read_members
 from rag_pipeline.lexical.questions import other_spellings
 from rag_pipeline.retrieval.term_cache import SHARED, TermCache
 
+V = TypeVar("V")
+_MOST_REMEMBERED: Final = 2_000
+
+
+class _Remembered(Generic[V]):
+    """What was found out of some segments; it stays true, see `TermCache`. Begins anew when it is full."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, V] = {}
+
+    def get(self, key: Hashable, find: Callable[[], V]) -> V:
+        """What is remembered, or what is found now."""
+        known = self._found.get(key)
+        if known is None:
+            known = find()
+            if len(self._found) >= _MOST_REMEMBERED:
+                self._found = {}
+            self._found[key] = known
+        return known
+
+
+_ACCENTS: Final[_Remembered[bool]] = _Remembered()
+_SIMILAR: Final[_Remembered[list[str]]] = _Remembered()
 _FEW_CHUNKS: Final = 20_000
 _MOST_COMPARED: Final = 300_000
 _LONGER: Final = 2
@@ -87,7 +110,7 @@ def lexical_ranking(
     `allowed` (ascending): only these chunks are ranked. How rare a term is does not depend on it, but on all that the
     asker may see.
     """
-    instead = [*spelt_otherwise(asked), *meant]
+    instead = [*spelt_otherwise(asked, has_accents=has_accents(connection, segments)), *meant]
     wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
     terms = _terms(connection, wanted, segments=segments, cache=cache)
     if allowed is not None:
@@ -95,13 +118,24 @@ def lexical_ranking(
     return Ranking(terms, asked, segments.statistics, parameters, instead=instead)
 
 
-def spelt_otherwise(asked: Iterable[str]) -> list[Instead]:
-    """Other spellings of a question's terms."""
+def spelt_otherwise(asked: Iterable[str], *, has_accents: bool) -> list[Instead]:
+    """Other spellings of a question's terms; of a word without accents there are none where no text has any."""
     return [
         Instead(term=spelling, asked=term, factor=factor)
         for term in asked
+        if has_accents or not term.isascii()
         for spelling, factor in other_spellings(term).items()
     ]
+
+
+def has_accents(connection: Connection, segments: VisibleSegments) -> bool:
+    """Whether any word in these segments is written with accents."""
+
+    def ask() -> bool:
+        row = connection.execute(queries("segments")["has_accents"], {"segments": list(segments.ids)}).fetchone()
+        return bool(row and row[0])
+
+    return _ACCENTS.get((segments.key,), ask)
 
 
 def _terms(connection: Connection, asked: Iterable[str], *, segments: VisibleSegments, cache: TermCache) -> list[Term]:
@@ -145,6 +179,10 @@ def similar_terms(connection: Connection, term: str, *, segments: VisibleSegment
     None where the database has no pg_trgm. Of a large index only those with the same first letter are compared, and of
     those as many as take half a second.
     """
+    return _SIMILAR.get((segments.key, term), lambda: _similar_terms(connection, term, segments))
+
+
+def _similar_terms(connection: Connection, term: str, segments: VisibleSegments) -> list[str]:
     if not has_trigrams(connection):
         return []
     values = {

@@ -23,7 +23,7 @@ from rag_pipeline.index.segments import Worded, lexical_text
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.analyzer import count_terms
 from rag_pipeline.lexical.bm25 import Instead, Numbers, Parameters, Scores, saturation, weigh
-from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of, spelt_otherwise
+from rag_pipeline.retrieval.lexical_leg import VisibleSegments, has_accents, holding_of, spelt_otherwise
 
 _CHOICE: Final = 2
 """Candidates per chunk that is asked for: the extension's order differs a little from ours."""
@@ -85,7 +85,7 @@ class PgSearchRanking:
         self._allowed = None if allowed is None else allowed.tolist()
         self._parameters = parameters
         self.statistics = segments.statistics
-        instead = [*spelt_otherwise(asked), *meant]
+        instead = [*spelt_otherwise(asked, has_accents=has_accents(connection, segments)), *meant]
         wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
         holding = holding_of(connection, wanted, segments=segments)
         self._weights = weigh(asked, holding, self.statistics, instead=instead)

@@ -135,6 +135,8 @@ class _Legs:
         self._observer = observer
         self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
         self._ranking: LexicalRanking | None = None
+        self._lacks_a_word = False
+        """Whether no chunk holds some term of the question."""
         self.corrections: Mapping[str, Sequence[str]] = {}
         """Words of the question that no document holds, with the terms that were looked for instead."""
         self._wanted = wanted
@@ -190,7 +192,8 @@ class _Legs:
             make = partial(PgSearchRanking, tenant=tenant)
         make = partial(make, self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
         ranking = make()
-        if unknown := unknown_words(self._query.text, ranking.held):
+        self._lacks_a_word = not ranking.held.issuperset(self._asked)
+        if self._lacks_a_word and (unknown := unknown_words(self._query.text, ranking.held)):
             meant = self._meant(unknown, segments)
             ranking = make(meant=meant) if meant else ranking
         if few is not None or not self._query.is_filtered:
@@ -215,7 +218,7 @@ class _Legs:
 
         Gibberish is like some text by chance; its vectors' nearest are about as near as those of any other.
         """
-        if self.corrections:
+        if self.corrections or (self._asked and not self._lacks_a_word):
             return False
         share = known_share(self._query.text, ranking.held)
         if share is None or share >= _KNOWN_SHARE:

@@ -56,6 +56,10 @@ SELECT term, chunks, removed, entries FROM rag.postings
 WHERE segment_id = ANY (%(segments)s) AND term = ANY (%(terms)s)
 ORDER BY term, segment_id;
 
+-- name: has_accents
+-- Whether any word is written with accents: the terms of those without them begin with ~.
+SELECT EXISTS (SELECT FROM rag.postings WHERE segment_id = ANY (%(segments)s) AND term >= '~' AND term < chr(127));
+
 -- name: similar_terms
 -- Two letters that changed places leave a short word .27 alike. There is no index of trigrams, because every write would
 -- pay for it, and few questions ask for it.
