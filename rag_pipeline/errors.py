@@ -27,6 +27,10 @@ class NothingIndexed(ConfigError):
     """There is no index to ask yet, whatever is asked of it."""
 
 
+class UnknownSource(ConfigError):
+    """A question is limited to a repository or a source type of which the asker may see nothing."""
+
+
 class SourceNotFound(UserError):
     """A repository, branch or path that was named does not exist or cannot be read."""
 

@@ -332,6 +332,8 @@ class SearchHit:
     """Why it is here."""
     matched_terms: Sequence[str] = ()
     """Terms of the question that it holds, the rarest first."""
+    corrected: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Words of the question that no document holds, with the words of this hit that were looked for instead."""
     linked_from: UUID | None = None
     """The document whose link brought it within reach; None: it was found itself."""
 

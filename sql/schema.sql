@@ -18,6 +18,8 @@
 -- text the same text_hash. So the same work done twice, or in another order, ends in the same rows.
 
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
+-- Where the server has it: misspelt words of questions are tried by similar ones.
+CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
 CREATE SCHEMA rag;
 
 -- Who may see what --------------------------------------------------------------------------------------------------

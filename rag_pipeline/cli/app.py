@@ -182,12 +182,15 @@ def migrate(as_json: AsJson = False) -> None:
     from rag_pipeline.sources.drops.stage import make_inbox
 
     settings = _settings()
-    applied = [f"{m.version:04d}_{m.name}" for m in migrations.migrate(database_url(settings))]
+    url = database_url(settings)
+    applied = [f"{m.version:04d}_{m.name}" for m in migrations.migrate(url)]
+    lacks = migrations.lacks_trigrams(url)
     make_inbox(settings)
     if as_json:
-        _print_json({"applied": applied})
+        _print_json({"applied": applied, "lacks": lacks})
     else:
-        out.print("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+        said = [f"applied {name}" for name in applied] or ["the schema is up to date"]
+        out.print("\n".join([*said, lacks] if lacks else said))
 
 
 @app.command(short_help="Run the refresh job.")

@@ -220,11 +220,14 @@ def _remote(repository: Repository, place: Place, environ: Mapping[str, str]) ->
 def _online(settings: Settings, environ: Mapping[str, str]) -> Iterable[Complaint]:
     """The database that is named, and a model that is not on this machine."""
     from rag_pipeline.index.database import connected
+    from rag_pipeline.index.migrations import lacks_trigrams
 
     for name, url in (("DATABASE_URL", settings.database_url), ("RAG_REPLICA_URL", settings.replica_url)):
         try:
             with connected(url) if url else nullcontext():
                 pass
+            if url and (lacks := lacks_trigrams(url)):
+                yield _doubt((name,), lacks)
         except RagPipelineError as error:
             yield _doubt((name,), str(error))
     if settings.embedding.provider != "local":

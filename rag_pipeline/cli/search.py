@@ -14,7 +14,7 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline.model import Json, LegResult, SearchHit
 from rag_pipeline.retrieval.opening import opened_for_reading
 from rag_pipeline.retrieval.query import SearchQuery
-from rag_pipeline.retrieval.retriever import open_retriever
+from rag_pipeline.retrieval.retriever import open_retriever, said_of_corrections
 from rag_pipeline.settings import Settings
 
 _SHOWN_LINES = 4
@@ -30,6 +30,8 @@ def search_index(settings: Settings, query: SearchQuery) -> Sequence[SearchHit]:
         found = retriever.find(query)
     if found.degraded:
         err.print(f"warning: {found.degraded}", markup=False)
+    if found.corrected:
+        err.print(f"note: {said_of_corrections(found.corrected)}", markup=False)
     return found.hits
 
 
@@ -71,7 +73,9 @@ def _why(hit: SearchHit) -> str:
     legs = ", ".join(_place(leg) for leg in hit.legs)
     terms = ", ".join(hit.matched_terms[:_SHOWN_TERMS])
     linked = "linked from another hit" if hit.linked_from else ""
-    return " · ".join(part for part in (linked, legs, f"words: {terms}" if terms else "") if part)
+    guessed = ", ".join(f"{' or '.join(words)} for {word}" for word, words in hit.corrected.items())
+    looked = f"guessed: {guessed}" if guessed else ""
+    return " · ".join(part for part in (linked, legs, looked, f"words: {terms}" if terms else "") if part)
 
 
 def _place(leg: LegResult) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import psycopg
 
@@ -19,6 +21,10 @@ from rag_pipeline.index.database import Connection, connect
 from rag_pipeline.index.sql_files import queries, sql_folder
 
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_NO_TRIGRAMS: Final = (
+    "misspelt words of questions are not corrected, because the database has no pg_trgm: install PostgreSQL's contrib "
+    "modules, or let an administrator run CREATE EXTENSION pg_trgm"
+)
 _LOCK = 0x52414750  # any number of our own: one migration at a time per database
 
 
@@ -72,6 +78,7 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> list[
         missing = [m for m in wanted if m.version not in applied]
         for migration in missing:
             _apply(connection, migration)
+        _ensure_trigrams(connection)
         return missing
 
 
@@ -88,6 +95,26 @@ def lacking(connection: Connection) -> list[Migration]:
         {row[0] for row in connection.execute(queries("migrations")["applied"])} if present and present[0] else set()
     )
     return [m for m in read_migrations() if m.version not in applied]
+
+
+def has_trigrams(connection: Connection) -> bool:
+    """Whether misspelt words of questions can be corrected: pg_trgm is there."""
+    found = connection.execute(queries("migrations")["has_trigrams"]).fetchone()
+    return bool(found and found[0])
+
+
+def lacks_trigrams(url: str) -> str:
+    """What is done without, and what to do about it, where the database has no pg_trgm; empty where it has."""
+    with connect(url) as connection:
+        return "" if has_trigrams(connection) else _NO_TRIGRAMS
+
+
+def _ensure_trigrams(connection: Connection) -> None:
+    """Create pg_trgm where the server has it and lets us; no migration, because everything else works without it."""
+    if has_trigrams(connection):
+        return
+    with suppress(psycopg.Error):
+        connection.execute(queries("migrations")["create_trigrams"])
 
 
 def _check(wanted: Sequence[Migration], applied: dict[int, str], url: str) -> None:

@@ -112,6 +112,8 @@ class Instead:
     asked: str
     factor: float
     """What it counts where the other one is held, too."""
+    is_spelling: bool = True
+    """Whether it is the same word, or one that may have been meant."""
 
 
 def weigh(
@@ -145,7 +147,8 @@ class Ranking:
         self.statistics = statistics
         self._parameters = parameters
         weights = weigh(asked, {term.text: term.holding for term in terms}, statistics, instead=instead)
-        self._named = {one.term: one.asked for one in reversed(instead) if one.term not in asked}
+        self._named = {one.term: one.asked for one in reversed(instead) if one.is_spelling and one.term not in asked}
+        self.held = frozenset(self._named.get(term, term) for term in weights)
         # The rarest first: what has none of them can hardly be among the best.
         weighted = [(weights[term.text], term) for term in terms if term.text in weights]
         weighted.sort(key=lambda pair: (-pair[0], pair[1].text))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from rag_pipeline.lexical.analyzer import placed_terms
 from rag_pipeline.model import LegResult, SearchHit
 
 
@@ -17,8 +18,12 @@ def hit_of(
     legs: Sequence[LegResult] = (),
     matched_terms: Sequence[str] = (),
     linked_from: UUID | None = None,
+    corrections: Mapping[str, Sequence[str]] | None = None,
 ) -> SearchHit:
-    """The hit of a row as `search.hits` gives it behind the number, and `linked.linked` behind the document."""
+    """The hit of a row as `search.hits` gives it behind the number, and `linked.linked` behind the document.
+
+    `corrections`: words of the question with the terms that were looked for instead.
+    """
     (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
      language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
     fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
@@ -29,4 +34,20 @@ def hit_of(
         source_id=source_id, language=language, heading_path=tuple(heading_path), start_line=start, end_line=end,
         document_id=document_id, chunk_id=chunk_id, source_updated_at=updated, tokens=tokens, legs=tuple(legs),
         matched_terms=tuple(matched_terms), linked_from=linked_from,
+        corrected=_corrected("\n".join([text, title or "", *heading_path, location]), corrections or {}),
     )  # fmt: skip
+
+
+def _corrected(text: str, corrections: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """The words of a hit that were looked for instead of others, as they are written there.
+
+    Only what the hit shows anyway is told, so that no one learns words of what they may not see.
+    """
+    if not corrections:
+        return {}
+    among = {term for terms in corrections.values() for term in terms}
+    written: dict[str, str] = {}
+    for term, start, end in placed_terms(text, among=among):
+        written.setdefault(term, text[start:end].casefold())
+    found = {word: tuple(written[term] for term in terms if term in written) for word, terms in corrections.items()}
+    return {word: words for word, words in found.items() if words}

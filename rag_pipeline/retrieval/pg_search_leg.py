@@ -22,8 +22,8 @@ from rag_pipeline.index.pg_search import is_whole, on_tenant
 from rag_pipeline.index.segments import Worded, lexical_text
 from rag_pipeline.index.sql_files import queries
 from rag_pipeline.lexical.analyzer import count_terms
-from rag_pipeline.lexical.bm25 import Numbers, Parameters, Scores, saturation, weigh
-from rag_pipeline.retrieval.lexical_leg import VisibleSegments, holding_of, spelt_otherwise
+from rag_pipeline.lexical.bm25 import Instead, Numbers, Parameters, Scores, saturation, weigh
+from rag_pipeline.retrieval.lexical_leg import VisibleSegments, has_accents, holding_of, spelt_otherwise
 
 _CHOICE: Final = 2
 """Candidates per chunk that is asked for: the extension's order differs a little from ours."""
@@ -78,17 +78,19 @@ class PgSearchRanking:
     def __init__(
         self, connection: Connection, asked: Mapping[str, float], *, tenant: str, segments: VisibleSegments,
         parameters: Parameters, allowed: Numbers | None,
+        meant: Sequence[Instead] = (),
     ) -> None:  # fmt: skip
         self._connection = connection
         self._tenant = tenant
         self._allowed = None if allowed is None else allowed.tolist()
         self._parameters = parameters
         self.statistics = segments.statistics
-        instead = spelt_otherwise(asked)
+        instead = [*spelt_otherwise(asked, has_accents=has_accents(connection, segments)), *meant]
         wanted = dict.fromkeys([*asked, *(one.term for one in instead)])
         holding = holding_of(connection, wanted, segments=segments)
         self._weights = weigh(asked, holding, self.statistics, instead=instead)
-        self._named = {one.term: one.asked for one in reversed(instead) if one.term not in asked}
+        self._named = {one.term: one.asked for one in reversed(instead) if one.is_spelling and one.term not in asked}
+        self.held = frozenset(self._named.get(term, term) for term in self._weights)
         self._counts: dict[int, Counter[str]] = {}
 
     def best(self, limit: int) -> list[tuple[int, float]]:

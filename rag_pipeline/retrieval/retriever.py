@@ -37,6 +37,28 @@ class Found:
     state: IndexState | None = None
     """Of the index before it was searched, where somebody looked: what is here is of that state, or of a newer one."""
 
+    @property
+    def corrected(self) -> dict[str, list[str]]:
+        """Words of the question that no document holds, with the words of hits that were looked for instead."""
+        return corrected_in(self.hits)
+
+
+def corrected_in(hits: Sequence[SearchHit]) -> dict[str, list[str]]:
+    """What hits say of words that were looked for instead of others; see `SearchHit.corrected`."""
+    found: dict[str, dict[str, None]] = {}
+    for hit in hits:
+        for word, words in hit.corrected.items():
+            found.setdefault(word, {}).update(dict.fromkeys(words))
+    return {word: list(words) for word, words in found.items()}
+
+
+def said_of_corrections(corrected: Mapping[str, Sequence[str]]) -> str:
+    """Corrections for people to read; empty: there are none."""
+    if not corrected:
+        return ""
+    instead = "; ".join(f"{' or '.join(words)} instead of {word}" for word, words in corrected.items())
+    return f"no document holds some words, so similar ones were looked for: {instead}"
+
 
 class Retriever:
     """Answers queries over an open connection; `embedder_of` makes the embedder of a space.

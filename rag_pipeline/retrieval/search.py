@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,16 +16,24 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
+from rag_pipeline.embedding.local import MODELS
 from rag_pipeline.errors import TransientError
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import ask_active_space
 from rag_pipeline.index.sql_files import queries
-from rag_pipeline.lexical.bm25 import Numbers, Parameters
-from rag_pipeline.lexical.questions import weighted_terms
+from rag_pipeline.lexical.bm25 import Instead, Numbers, Parameters
+from rag_pipeline.lexical.questions import closest, known_share, unknown_words, weighted_terms
 from rag_pipeline.model import EmbeddingSpace, LegResult, SearchHit
 from rag_pipeline.retrieval.fusion import Candidate, FusionWeights, QueryShape, fuse
 from rag_pipeline.retrieval.hits import hit_of
-from rag_pipeline.retrieval.lexical_leg import LexicalRanking, VisibleSegments, lexical_ranking, visible_segments
+from rag_pipeline.retrieval.known_sources import refuse_unknown
+from rag_pipeline.retrieval.lexical_leg import (
+    LexicalRanking,
+    VisibleSegments,
+    lexical_ranking,
+    similar_terms,
+    visible_segments,
+)
 from rag_pipeline.retrieval.observer import NOBODY, Observer, timed
 from rag_pipeline.retrieval.pg_search_leg import PgSearchLeg, PgSearchRanking
 from rag_pipeline.retrieval.query import SearchQuery
@@ -36,6 +45,12 @@ EXACT_UP_TO: Final = 10_000
 """Chunks; DESIGN §6: exact over 2,000 rows takes 2 ms, the graph with a 1 % filter 14 ms."""
 _MOST_FETCHED: Final = 20_000
 """Chunks of the lexical leg that are looked at for a filter, before the filter is asked first."""
+
+
+_KNOWN_SHARE: Final = 0.15
+"""Of the letters of a question: fewer are held by chance."""
+_NOISE_OF_MODELS: Final = dict.fromkeys(MODELS, 0.45)
+"""What the best of 130 made-up questions reach in three labelled sets (docs/retrieval.md)."""
 
 
 class SpaceChanged(TransientError):
@@ -68,7 +83,8 @@ def search(
     queries shall use that space at the very moment of the search.
 
     Raises:
-        ConfigError: the query is not answerable as it stands.
+        ConfigError: the query is not answerable as it stands; `UnknownSource`, it names a repository or a source type
+            of which the asker may see nothing.
         SpaceChanged: `space` must be active, and another one is by now.
     """
     query.check()
@@ -85,17 +101,20 @@ def search(
         if space is not None and active is not None and active() != space:
             raise SpaceChanged(f"space {space.space_id} is not the active one any more: ask again")
         scored = legs.scored(segments)[:wanted]
+        if not scored and (query.repository is not None or query.source_type is not None):
+            refuse_unknown(connection, tenant=query.tenant, repository=query.repository, source_type=query.source_type)
         numbers = [one.number for one in scored]
         rows = connection.execute(queries("search")["hits"], {"numbers": numbers, "tenant": query.tenant})
         # The server reads texts and ends the transaction while we look which words are in them.
         matched = legs.matches(numbers)
+        corrections = legs.corrections
     found = {row[0]: row[1:] for row in rows.fetchall()}
     # Row-level security has the last word on what may be shown.
     visible = [one for one in scored if one.number in found]
     hits = [
         hit_of(
             found[one.number], rank=rank, score=one.score, matched_terms=matched[one.number],
-            legs=one.legs,
+            legs=one.legs, corrections=corrections,
         )
         for rank, one in enumerate(visible, start=1)
     ]  # fmt: skip
@@ -116,6 +135,10 @@ class _Legs:
         self._observer = observer
         self._asked = weighted_terms(query.text, function_words=settings.function_word_weight)
         self._ranking: LexicalRanking | None = None
+        self._lacks_a_word = False
+        """Whether no chunk holds some term of the question."""
+        self.corrections: Mapping[str, Sequence[str]] = {}
+        """Words of the question that no document holds, with the terms that were looked for instead."""
         self._wanted = wanted
         # One leg alone need not look further than what is wanted of it.
         self.limit = max(settings.candidates, wanted) if query.legs == "fused" and vector is not None else wanted
@@ -139,6 +162,8 @@ class _Legs:
             self._observer.took("vector", time.perf_counter() - started)
         if ranking is None:
             return self._alone(vector, "vector")
+        if self._is_noise(ranking, vector):
+            return []
         if self._query.legs == "lexical" or self._space is None:
             return self._alone(lexical, "lexical")
         return self._fused(lexical, vector, also() if also else {}, ranking)
@@ -162,18 +187,48 @@ class _Legs:
     ) -> tuple[LexicalRanking, list[tuple[int, float]]]:
         parameters = Parameters(k1=self._settings.k1, b=self._settings.b)
         tenant = self._query.tenant
-        ranking: LexicalRanking
+        make: Callable[..., LexicalRanking] = lexical_ranking
         if self._settings.lexical == "pg_search" and PgSearchLeg().is_ready(self._connection, tenant=tenant):
-            ranking = PgSearchRanking(
-                self._connection, self._asked, tenant=tenant, segments=segments, parameters=parameters, allowed=few
-            )
-        else:
-            ranking = lexical_ranking(
-                self._connection, self._asked, segments=segments, parameters=parameters, allowed=few
-            )
+            make = partial(PgSearchRanking, tenant=tenant)
+        make = partial(make, self._connection, self._asked, segments=segments, parameters=parameters, allowed=few)
+        ranking = make()
+        self._lacks_a_word = not ranking.held.issuperset(self._asked)
+        if self._lacks_a_word and (unknown := unknown_words(self._query.text, ranking.held)):
+            meant = self._meant(unknown, segments)
+            ranking = make(meant=meant) if meant else ranking
         if few is not None or not self._query.is_filtered:
             return ranking, ranking.best(self.limit)
         return ranking, self._best_that_match(ranking)
+
+    def _meant(self, unknown: Mapping[str, str], segments: VisibleSegments) -> list[Instead]:
+        """The known terms that unknown words are closest to."""
+        close = {
+            word: closest(term, similar_terms(self._connection, term, segments=segments))
+            for word, term in unknown.items()
+        }
+        self.corrections = {word: terms for word, terms in close.items() if terms}
+        return [
+            Instead(term=term, asked=unknown[word], factor=1.0, is_spelling=False)
+            for word, terms in self.corrections.items()
+            for term in terms
+        ]
+
+    def _is_noise(self, ranking: LexicalRanking, vector: Sequence[tuple[int, float]]) -> bool:
+        """Whether nothing says that what was found has to do with the question: no words, and no likeness to speak of.
+
+        Gibberish is like some text by chance; its vectors' nearest are about as near as those of any other.
+        """
+        if self.corrections or (self._asked and not self._lacks_a_word):
+            return False
+        share = known_share(self._query.text, ranking.held)
+        if share is None or share >= _KNOWN_SHARE:
+            return False
+        if self._space is None:
+            return True
+        likeness = self._settings.noise_similarity
+        if likeness is None:
+            likeness = _NOISE_OF_MODELS.get(self._space.model, 0.0)
+        return max((similarity for _, similarity in vector), default=0.0) < likeness
 
     def _best_that_match(self, ranking: LexicalRanking) -> list[tuple[int, float]]:
         """Down the ranking until enough chunks pass the filters: many do."""

@@ -16,7 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from rag_pipeline.errors import ConfigError, DatabaseUnavailable, NothingIndexed, RagPipelineError, TransientError
+from rag_pipeline.errors import (
+    ConfigError,
+    DatabaseUnavailable,
+    NothingIndexed,
+    RagPipelineError,
+    TransientError,
+    UnknownSource,
+)
 
 _log = logging.getLogger(__name__)
 _CODES: Final = {
@@ -112,6 +119,8 @@ def as_refusal(error: Exception) -> HTTPException | None:
     match error:
         case NothingIndexed():
             return refusal(503, str(error), retry_after_s=_DATABASE_BACK_S)
+        case UnknownSource():
+            return refusal(422, str(error), code="unknown_source")
         case ConfigError():
             return refusal(400, str(error))
         case DatabaseUnavailable() | psycopg.OperationalError() | psycopg.InterfaceError():

@@ -6,7 +6,7 @@ Requests hold nothing unknown and nothing that the index cannot hold; every text
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
@@ -25,6 +25,7 @@ _MOST_TURNS: Final = 50
 MOST_TEXT_CHARS: Final = 2_000_000
 """Of a text to be chunked."""
 
+_CORRECTED: Final = "Words of the question that no document holds, with the words that were looked for instead."
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -188,6 +189,7 @@ class HitBody(BaseModel):
     tokens: int
     legs: list[LegBody]
     matched_terms: list[str] = Field(description="Of the question, the rarest first, as they are indexed.")
+    corrected: dict[str, list[str]] = Field(description=f"{_CORRECTED} Of those, the ones that this passage holds.")
     highlights: list[tuple[int, int]] = Field(
         description="Start and end of what to mark in `text`, in code points, in order."
     )
@@ -199,6 +201,7 @@ class SearchBody(BaseModel):
     query_id: UUID | None = Field(description="For feedback; null: questions are not kept.")
     hits: list[HitBody]
     degraded: str = Field(description="What could not be done, and was done without; empty: nothing.")
+    corrected: dict[str, list[str]] = Field(description=_CORRECTED)
     milliseconds: int
 
 
@@ -288,6 +291,7 @@ class ContextAnswer(BaseModel):
     reason: Reason
     tokens: int
     degraded: str = Field(description="What could not be done, and was done without; empty: nothing.")
+    corrected: dict[str, list[str]] = Field(description=_CORRECTED)
 
 
 class ChunkOf(BaseModel):
@@ -319,9 +323,14 @@ def hit_body(hit: SearchHit, *, question: str) -> HitBody:
         repository=hit.repository, source_type=hit.source_type, source_id=hit.source_id, language=hit.language,
         heading_path=list(hit.heading_path), start_line=hit.start_line, end_line=hit.end_line,
         document_id=hit.document_id, chunk_id=hit.chunk_id, updated_at=hit.source_updated_at, tokens=hit.tokens,
-        legs=leg_bodies(hit), matched_terms=list(hit.matched_terms),
+        legs=leg_bodies(hit), matched_terms=list(hit.matched_terms), corrected=corrected_words(hit.corrected),
         highlights=highlights(hit.text, wanted_terms(question)),
     )  # fmt: skip
+
+
+def corrected_words(corrected: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Corrections as they are answered."""
+    return {word: list(words) for word, words in corrected.items()}
 
 
 def leg_bodies(hit: SearchHit) -> list[LegBody]:

@@ -15,7 +15,7 @@ from rag_pipeline.embedding import Embedder
 from rag_pipeline.embedding.embedder import Vectors
 from rag_pipeline.embedding.passing import PassingEmbedder
 from rag_pipeline.embedding.question_vectors import QuestionEmbedders
-from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError, UnreadableText
+from rag_pipeline.errors import NothingIndexed, RagPipelineError, TransientError, UnknownSource, UnreadableText
 from rag_pipeline.index.changes import index_state
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.pool import PATIENCE_S, Connections, connected_twice
@@ -93,7 +93,7 @@ class Searching:
         )  # fmt: skip
         try:
             found = retriever.find(query)
-        except (NothingIndexed, UnreadableText):
+        except (NothingIndexed, UnknownSource, UnreadableText):
             raise
         except RagPipelineError as error:
             # The query was fit to be answered, so this is about a model, and the vector leg was all that was wanted.

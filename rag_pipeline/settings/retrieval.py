@@ -38,6 +38,9 @@ class Retrieval(Section):
     """BM25: what `how`, `the` and their like count in a question, against 1 for every other term."""
     lexical: Literal["postings", "pg_search"] = "postings"
     """`postings`: our own, on any PostgreSQL; `pg_search`: ParadeDB's index, where the server has the extension."""
+    noise_similarity: float | None = Field(default=None, ge=0, le=1)
+    """A question whose words no document holds finds nothing unless the cosine similarity of some chunk reaches this;
+    none: as measured for the local model, and 0, which keeps all, for others."""
     candidates: int = Field(default=50, ge=10, le=1000)
     """Of each leg, as many of the best are fused, and at least as many as hits are asked for."""
     fusion: Fusion = Fusion()

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from rag_pipeline.lexical import analyzer
 from rag_pipeline.lexical.analyzer import MAX_TERM_CHARS, count_terms, placed_terms, terms_of
-from rag_pipeline.lexical.questions import FUNCTION_WORD_WEIGHT, other_spellings, weighted_terms
+from rag_pipeline.lexical.questions import (
+    FUNCTION_WORD_WEIGHT,
+    closest,
+    known_share,
+    other_spellings,
+    unknown_words,
+    weighted_terms,
+)
 
 TEXTS = st.text() | st.text(alphabet="abAB01_.-/:'’@+# C東京éß\n", max_size=60)
 
@@ -259,3 +266,43 @@ def test_placed_terms_are_the_terms_of_a_text_and_lie_in_it(text: str) -> None:
     found = list(placed_terms(text))
     assert [term for term, _, _ in found] == terms_of(text)
     assert all(0 <= start < end <= len(text) for _, start, end in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "held", "share"),
+    [
+        ("rotate the key", {"rotat", "key"}, 1.0),
+        ("rotate xyzzy", {"rotat"}, 6 / 11),
+        ("asdkjh qwlkej", {"the", "rotat"}, 0.0),
+        ("Zk3vQx9TqL0aB7w", {"k", "3", "qx", "b"}, 0.0),
+        ("getHTTPResponse", {"respons"}, 1.0),
+        ("!!!!", {"rotat"}, 0.0),
+        ("what is it", {"what"}, None),
+        ("数据库", {"数据"}, 1.0),
+    ],
+)
+def test_the_share_of_a_question_that_is_known(question: str, held: set[str], share: float | None) -> None:
+    assert known_share(question, held) == (share if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize(
+    "question", ["16.3", "v2.0", "E1101", "getFoo", "os.pth", "teh", "x64", "CVE-2024-1234", "数据"]
+)
+def test_only_plain_words_are_corrected(question: str) -> None:
+    assert unknown_words(question, set()) == {}
+
+
+@pytest.mark.parametrize(
+    ("term", "candidates", "meant"),
+    [
+        ("authentc", ["authent", "authent2", "author"], ["authent"]),
+        ("pyhton", ["python", "pylon"], ["python"]),
+        ("obejct", ["object"], ["object"]),
+        ("remedi", ["emed", "medi", "reed"], []),
+        ("foreach", ["reach"], []),
+        ("decompil", ["compil"], []),
+        ("kubernete", ["kubernet"], ["kubernet"]),
+    ],
+)
+def test_what_a_misspelt_word_may_mean(term: str, candidates: list[str], meant: list[str]) -> None:
+    assert closest(term, candidates) == meant

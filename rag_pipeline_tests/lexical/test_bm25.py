@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_pipeline.lexical.analyzer import terms_of
-from rag_pipeline.lexical.bm25 import Parameters, Ranking, Statistics, Term
+from rag_pipeline.lexical.bm25 import Instead, Parameters, Ranking, Statistics, Term, idf, weigh
 from rag_pipeline.lexical.postings import make_segment, read_entries
 
 ROOT = Path(__file__).parents[2]
@@ -118,3 +118,13 @@ def test_nothing_that_was_left_out_is_better_than_what_was_found(texts, question
         assert not left or max(left) <= best[-1][1] + 1e-12
     else:
         assert not any(left)
+
+
+def test_another_spelling_never_says_more_than_half_of_the_word_as_it_was_asked():
+    statistics = Statistics(chunks=1_000, terms=10_000)
+    spelt = [Instead(term="~resum", asked="resum", factor=0.5)]
+    weights = weigh({"resum": 1.0}, {"resum": 500, "~resum": 1}, statistics, instead=spelt)
+    assert weights["~resum"] == 0.5 * weights["resum"]
+    alone = weigh({"resum": 1.0}, {"resum": 0, "~resum": 1}, statistics, instead=spelt)
+    assert alone == {"~resum": idf(1, statistics)}
+    assert weigh({"resum": 1.0}, {}, statistics, instead=spelt) == {}

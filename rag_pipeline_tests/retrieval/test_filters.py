@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.errors import ConfigError, UnknownSource
 from rag_pipeline.index.database import Connection, connected
 from rag_pipeline.index.writer import Entry
 from rag_pipeline.model import EmbeddingSpace, SearchHit
@@ -100,8 +100,19 @@ def test_every_leg_finds_what_the_filters_keep(items, where, exact_up_to, reused
         patch.setattr(search_module, "EXACT_UP_TO", exact_up_to)
         space = fill(connection, entries)
         for legs in ("lexical", "vector", "fused"):
+            if not all(is_known(entries, name, value) for name, value in where.items()):
+                with pytest.raises(UnknownSource):
+                    ask(connection, space, legs=legs, k=200, **where)
+                continue
             assert {hit.document_id for hit in ask(connection, space, legs=legs, k=200, **where)} == expected
             assert len(ask(connection, space, legs=legs, k=3, **where)) == min(3, len(expected))
+
+
+def is_known(entries, name, value):
+    """A repository or a type that no living document has is an error."""
+    if name not in ("repository", "source_type"):
+        return True
+    return any(getattr(made.document, name) == value and not made.document.deleted for made in entries)
 
 
 def test_k_hits_come_back_however_far_down_the_matching_ones_are(connection, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rag_pipeline
-from rag_pipeline.errors import ConfigError, DatabaseUnavailable, TransientError
+from rag_pipeline.errors import ConfigError, DatabaseUnavailable, TransientError, UnknownSource
 from rag_pipeline.index.database import connect
 from rag_pipeline.retrieval.knowledge import Knowledge
 from rag_pipeline.retrieval.public import Retriever
@@ -110,7 +110,10 @@ def test_a_context_keeps_to_the_filters_and_the_budget(knowledge, database):
     assert context.enabled
     assert context.tokens <= 200
     assert knowledge.context(query("thanks!"), budget_tokens=200).reason == "skipped"
-    assert knowledge.context(query("deploy", repository="no"), budget_tokens=200).reason == "nothing_found"
+    nowhere = query("deploy", repository="wiki", path_prefix="no/")
+    assert knowledge.context(nowhere, budget_tokens=200).reason == "nothing_found"
+    with pytest.raises(UnknownSource, match="choose from"):
+        knowledge.context(query("deploy", repository="no"), budget_tokens=200)
     with pytest.raises(ConfigError, match="character"):
         knowledge.context(query("deploy", repository="a\x00b"), budget_tokens=200)
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from rag_pipeline.embedding import Embedder
-from rag_pipeline.errors import ConfigError
+from rag_pipeline.errors import ConfigError, UnknownSource
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.spaces import activate
 from rag_pipeline.model import EmbeddingSpace, SearchHit
@@ -75,7 +75,7 @@ def test_hits_come_best_first_and_at_most_k(connection):
 def test_fewer_than_k_are_returned_when_there_are_no_more(connection):
     space = fill(connection, entry("a.md", "install", "deploy"))
     assert len(ask(connection, space, "install", k=200)) == 2
-    assert ask(connection, space, "install", repository="empty") == []
+    assert ask(connection, space, "install", path_prefix="empty/") == []
 
 
 def test_equal_scores_keep_one_order(connection):
@@ -148,6 +148,10 @@ def test_a_question_that_cannot_be_answered_is_refused_before_the_model_is_asked
 def test_what_is_sql_to_postgresql_is_only_a_name_here(connection, field):
     space = fill(connection, entry("a.md", "install"), entry("b.md", "install", tenant="globex"))
     for text in HOSTILE:
+        if field in ("repository", "source_type"):
+            with pytest.raises(UnknownSource):
+                ask(connection, space, "install", **{field: text})
+            continue
         found = ask(connection, space, "install", **{field: (text,) if field == "scopes" else text})
         # A scope only adds what is its own; no other name there is.
         assert len(found) == (1 if field == "scopes" else 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 
 from rag_pipeline.index.database import Connection, connected
@@ -12,7 +13,7 @@ from rag_pipeline.retrieval.query import SearchQuery
 from rag_pipeline.retrieval.search import search
 from rag_pipeline.settings import Retrieval
 from rag_pipeline_tests.databases import new_database
-from rag_pipeline_tests.knowledge import entry, write
+from rag_pipeline_tests.knowledge import entry, space_of, store_vectors, write
 
 PAGES = {
     "postgres": "We run postgres:16.2 in production.",
@@ -89,3 +90,100 @@ def test_a_word_found_in_another_spelling_is_named_as_it_was_asked(connection):
 )
 def test_pages_of_other_scripts_are_found_by_their_words(connection, question, page):
     assert names(ask(connection, question))[0] == page
+
+
+LATER = {
+    "auth": "Authentication tokens expire after an hour; request another one from the Kubernetes cluster.",
+    "release": "Version 16.3 of the handler getHTTPResponse is installed.",
+    "python": "Python programs are indexed.",
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(server, template) -> Iterator[Connection]:
+    with new_database(server, "vocabulary", template=template) as url, connected(url) as connection:
+        write(connection, *(entry(f"{name}.md", text) for name, text in LATER.items()))
+        write(connection, entry("secret.md", "The zephyranthes project merges in May.", scope="user:ann"))
+        write(connection, entry("globex.md", "The quetzalcoatl project of another tenant.", tenant="globex"))
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "meant", "page"),
+    [
+        ("authentcation", "authentcation", "authentication", "auth"),
+        ("how do authentcation tokens expire", "authentcation", "authentication", "auth"),
+        ("uathentication", "uathentication", "authentication", "auth"),
+        ("kubernetse", "kubernetse", "kubernetes", "auth"),
+        ("pyhton", "pyhton", "python", "python"),
+        ("instlled", "instlled", "installed", "release"),
+    ],
+)
+def test_a_word_that_no_document_holds_is_tried_by_the_closest(vocabulary, question, word, meant, page):
+    hits = ask(vocabulary, question)
+    assert names(hits)[0] == page
+    assert dict(hits[0].corrected) == {word: (meant,)}
+
+
+@pytest.mark.parametrize(
+    "question", ["16.2", "version 16.2.1", "getHTTPRespnse", "asdkjh qwlkej", "E1102", "token", "is ist"]
+)
+def test_numbers_identifiers_and_known_words_are_not_corrected(vocabulary, question):
+    assert not any(hit.corrected for hit in ask(vocabulary, question))
+
+
+@pytest.mark.parametrize("question", ["zephyrantes", "quetzalcoatll"])
+def test_words_of_documents_that_one_may_not_see_are_no_corrections(vocabulary, question):
+    assert ask(vocabulary, question) == []
+
+
+def test_who_may_see_a_word_gets_it_as_a_correction(vocabulary):
+    (hit,) = ask(vocabulary, "zephyrantes", scopes=["user:ann"])
+    assert dict(hit.corrected) == {"zephyrantes": ("zephyranthes",)}
+
+
+def test_a_word_that_is_gone_is_no_correction(database: str):
+    with connected(database) as connection:
+        write(connection, entry("a.md", "The chrysanthemum blooms."), entry("b.md", "Another page."))
+        assert names(ask(connection, "chrysantemum")) == ["a"]
+        write(connection, entry("a.md", at=2, deleted=True))
+        assert ask(connection, "chrysantemum") == []
+
+
+def test_without_pg_trgm_nothing_is_corrected_and_nothing_fails(database: str):
+    with connected(database) as connection:
+        connection.execute("DROP EXTENSION pg_trgm")
+        write(connection, entry("a.md", "Authentication tokens."))
+        assert ask(connection, "authentcation") == []
+        assert names(ask(connection, "authentcation tokens")) == ["a"]
+
+
+GIBBERISH = ["asdkjh qwlkej zxcmnb", "!!!!", "qqqq wwww", "Zk3vQx9TqL0aB7w==", "xkcdvb qzx", "???", "  ... "]
+NEAR = np.eye(4, dtype=np.float32)[0]
+
+
+def fused(connection: Connection, question: str, vector: np.ndarray, *, model: str = "all-MiniLM-L6-v2"):
+    space = space_of(connection, dimensions=4, model=model)
+    texts = [*LATER.values()]
+    store_vectors(connection, space, dict.fromkeys(texts, NEAR))
+    query = SearchQuery(text=question, tenant="acme", k=10)
+    return search(connection, query, space=space, vector=vector, settings=Retrieval())
+
+
+@pytest.mark.parametrize("question", GIBBERISH)
+def test_gibberish_finds_nothing(vocabulary, question):
+    assert ask(vocabulary, question) == []
+    assert fused(vocabulary, question, np.array([0.4, 0.9, 0, 0], dtype=np.float32)) == []
+
+
+def test_a_question_without_known_words_is_answered_by_likeness(vocabulary):
+    assert fused(vocabulary, "Anmeldung läuft ab", np.array([0.7, 0.7, 0, 0], dtype=np.float32))
+
+
+def test_a_question_with_one_unknown_word_is_answered(vocabulary):
+    assert fused(vocabulary, "tokens of xyzzyq", np.array([0.1, 0.9, 0, 0], dtype=np.float32))
+
+
+def test_what_is_noise_is_not_known_of_other_models(vocabulary):
+    far = np.array([0.1, 0.9, 0, 0], dtype=np.float32)
+    assert fused(vocabulary, "asdkjh qwlkej zxcmnb", far, model="another")

@@ -42,8 +42,8 @@ def test_a_context_is_cited_and_no_longer_than_its_budget(asked: Service):
         ({"question": ""}, "skipped"),
         ({"question": "thanks!"}, "skipped"),
         ({"min_score": 1e9}, "nothing_found"),
-        ({"repository": "nowhere"}, "nothing_found"),
-        ({"source_type": "code", "labels": ["x"], "path_prefix": "a"}, "nothing_found"),
+        ({"repository": "handbook", "path_prefix": "nowhere/"}, "nothing_found"),
+        ({"source_type": "docs", "labels": ["x"], "path_prefix": "a"}, "nothing_found"),
     ],
 )
 def test_where_there_is_no_context_a_reason_is(asked: Service, body: dict[str, Any], reason: str):
@@ -150,3 +150,15 @@ def test_a_model_that_does_not_answer_is_unavailable_for_now(asked: Service, mon
 def test_bodies_that_say_something_else_are_refused(asked: Service, body: dict[str, Any]):
     answer = asked.client.post("/v1/chunk", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+
+
+@pytest.mark.parametrize("where", [{"repository": "handbok"}, {"source_type": "doc"}])
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/ask", "/v1/context"])
+def test_unknown_sources_are_refused_with_those_there_are(asked: Service, path: str, where: dict[str, str]):
+    if path == "/v1/search":
+        answer = asked.client.get(path, params={"q": "how to deploy with make?"} | where)
+    else:
+        answer = asked.client.post(path, json={"question": "how to deploy with make?"} | where)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (422, "unknown_source")
+    assert "choose from handbook" in error["message"] or "choose from docs" in error["message"]

@@ -19,3 +19,9 @@ INSERT INTO rag.schema_migrations (version, name, checksum) VALUES (%(version)s,
 
 -- name: present
 SELECT to_regclass('rag.schema_migrations') IS NOT NULL;
+
+-- name: has_trigrams
+SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm');
+
+-- name: create_trigrams
+CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;

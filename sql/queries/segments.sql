@@ -55,3 +55,23 @@ GROUP BY term;
 SELECT term, chunks, removed, entries FROM rag.postings
 WHERE segment_id = ANY (%(segments)s) AND term = ANY (%(terms)s)
 ORDER BY term, segment_id;
+
+-- name: has_accents
+-- Whether any word is written with accents: the terms of those without them begin with ~.
+SELECT EXISTS (SELECT FROM rag.postings WHERE segment_id = ANY (%(segments)s) AND term >= '~' AND term < chr(127));
+
+-- name: similar_terms
+-- Two letters that changed places leave a short word .27 alike. There is no index of trigrams, because every write would
+-- pay for it, and few questions ask for it.
+SELECT term FROM (
+    SELECT term, chunks - removed AS held FROM rag.postings
+    WHERE segment_id = ANY (%(segments)s)
+      AND char_length(term) BETWEEN %(least)s AND %(most)s
+      AND (%(everywhere)s OR (term >= %(first)s AND term < %(after)s))
+    LIMIT %(compared)s
+) AS compared
+WHERE similarity(term, %(term)s) >= 0.2
+GROUP BY term
+HAVING sum(held) > 0
+ORDER BY similarity(term, %(term)s) DESC, term
+LIMIT 20;

@@ -78,7 +78,12 @@ function showFound(found, wanted) {
   const count = plural(hits.length, "result");
   showHits({ ...found, hits });
   byId("found").textContent = hits.length ? `${count} in ${number(found.milliseconds)} ms` : "";
-  showNotice(found.degraded && el("p", { class: "notice" }, `Note: ${found.degraded}`), !hits.length && nothingFound(wanted));
+  const guesses = Object.entries(found.corrected ?? {}).map(([word, words]) => `${words.join(" or ")} instead of ${word}`);
+  showNotice(
+    found.degraded && el("p", { class: "notice" }, `Note: ${found.degraded}`),
+    guesses.length > 0 && el("p", { class: "notice" }, `No document holds some of your words. Looked for ${guesses.join("; ")}.`),
+    !hits.length && nothingFound(wanted),
+  );
   byId("more").hidden = hits.length < k || k >= MOST;
   // An answer says itself how it goes, and must not be talked over by results that come after it.
   if (byId("answer").hidden) say(hits.length ? count : "Nothing found", SAY_MS);

@@ -97,6 +97,7 @@ function toggle(by, why, hit) {
 function explanation(hit) {
   const legs = hit.legs ?? [];
   const terms = hit.matched_terms ?? [];
+  const guessed = Object.entries(hit.corrected ?? {}).map(([word, words]) => `${words.join(" or ")} for ${word}`);
   const rows = legs.map(({ leg, rank, score }) =>
     el(
       "tr", {}, el("th", { scope: "row" }, LEGS[leg] ?? leg),
@@ -110,6 +111,7 @@ function explanation(hit) {
       el("tbody", {}, rows),
     ),
     terms.length > 0 && el("p", {}, "Your words in it, the rarest first: ", terms.map((term) => [el("code", {}, term), " "]).flat()),
+    guessed.length > 0 && el("p", {}, `No document holds some of your words. Looked for instead: ${guessed.join("; ")}.`),
     el("p", { class: "soft" }, `Score ${number(hit.score, 3)} · ${plural(hit.tokens ?? 0, "token")} · chunk `, el("code", {}, hit.chunk_id)),
     thumbs(() => queryId, { chunkId: hit.chunk_id, question: "A good result?" }),
   ].filter(Boolean);

@@ -11,9 +11,11 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
+from rag_pipeline.errors import UnknownSource
 from rag_pipeline.model import SearchHit
 from rag_pipeline.retrieval.context import Context, build_context
 from rag_pipeline.retrieval.query import SearchQuery
+from rag_pipeline.retrieval.retriever import corrected_in
 from rag_pipeline.serving.caller import Caller
 from rag_pipeline.serving.depends import Admitted, ServicesOf
 from rag_pipeline.serving.errors import documented, refusal
@@ -51,13 +53,13 @@ async def context(body: ContextBody, admitted: Admitted, services: ServicesOf) -
             lambda: _built(services, caller, body, scopes, timeout_s=left()), timeout_s=left() + _SPARE_S
         )
     except Exception as error:
-        if isinstance(error, HTTPException) and error.status_code < 500:
+        if isinstance(error, UnknownSource) or (isinstance(error, HTTPException) and error.status_code < 500):
             raise  # what is wrong with the request was found out
         _log.warning("no context could be looked up: %s", type(error).__name__)
         made = Context(reason="unavailable")
     return ContextAnswer(
         text=made.text, sources=cited_bodies(made.sources), enabled=made.enabled, reason=made.reason,
-        tokens=made.tokens, degraded=made.degraded,
+        tokens=made.tokens, degraded=made.degraded, corrected=corrected_in(made.sources),
     )  # fmt: skip
 
 
@@ -66,10 +68,15 @@ def _built(
 ) -> Context:
     asked_at, started = services.clock(), time.perf_counter()
     degraded: list[str] = []
+    unknown: list[UnknownSource] = []
 
     def search(query: SearchQuery) -> Sequence[SearchHit]:
         filtered = replace(query, labels=tuple(body.labels), **body.parts())
-        found = services.search(filtered, timeout_s=timeout_s)
+        try:
+            found = services.search(filtered, timeout_s=timeout_s)
+        except UnknownSource as error:
+            unknown.append(error)
+            raise
         degraded.append(found.degraded)
         note_search(
             services.log, services.metrics, caller, entrance="context", query=filtered, found=found, asked_at=asked_at,
@@ -82,4 +89,6 @@ def _built(
         most_tokens=services.settings.serving.most_context_tokens, k=body.k, min_score=body.min_score,
         timeout_s=timeout_s,
     )  # fmt: skip
+    if unknown:
+        raise unknown[0]
     return replace(made, degraded="".join(degraded))

@@ -60,7 +60,9 @@ async def search(
             milliseconds=milliseconds,
         )  # fmt: skip
         hits = [hit_body(hit, question=query.text) for hit in found.hits]
-        return SearchBody(query_id=query_id, hits=hits, degraded=found.degraded, milliseconds=milliseconds)
+        return SearchBody(
+            query_id=query_id, hits=hits, degraded=found.degraded, corrected=found.corrected, milliseconds=milliseconds
+        )
 
     return await services.workers.run(work)
 
