@@ -24,7 +24,7 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
 from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "7"
+CLEANING_VERSION: str = "8"
 """Raised whenever the same item would give another text, title, metadata or lines; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
@@ -109,8 +109,8 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         path=item.path,
         language=item.language,
         url=item.url,
-        # A thread's lines are ours, not its page's.
-        anchor=None if extract.sections else item.anchor,
+        # A thread's lines are ours, not its page's; those of a notebook's cells are the file's.
+        anchor=None if extract.sections and extract.source_lines is None else item.anchor,
         source_lines=extract.source_lines,
         sections=extract.sections,
         metadata=metadata,

@@ -23,7 +23,7 @@ from rag_pipeline.sources.git.changes import Change, changes_in
 from rag_pipeline.sources.git.mirror import Mirror
 from rag_pipeline.sources.git.timeline import Window
 
-GIT_SOURCE_VERSION = "2"
+GIT_SOURCE_VERSION = "3"
 _REGULAR = ("100644", "100755", "100664")
 _BATCH = 256
 
