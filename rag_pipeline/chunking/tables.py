@@ -18,8 +18,9 @@ from rag_pipeline.model import Markup
 
 _MAX_HEADER_CHARS: Final = 500
 _DELIMITER = re.compile(
-    r"^[ \t>]*+(?=[^\n]*\|)\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*$", re.MULTILINE
+    r"^[ \t>]*+\|?[ \t]*+:?-(?=[^\n]*\|)-*+:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*$", re.MULTILINE
 )
+_MAX_MARGIN_CHARS: Final = 64
 _PREFIX = " \t>"
 _CELL_END = re.compile(r"(?<!\\)\|")
 _CODE_INDENT: Final = 4
@@ -48,28 +49,38 @@ class _Line(NamedTuple):
 def tables_of(text: str, blocks: Sequence[Block], *, markup: Markup) -> dict[int, Table]:
     """The tables that these blocks of a text hold, by the number of their block."""
     found: dict[int, Table] = {}
-    if "|" in text:
+    for number, block in enumerate(blocks):
+        if block.kind == "verbatim" and (table := _whole_table(text, block)):
+            found[number] = table
+    # Tables without outer pipes, and those in quotes, look like prose.
+    if markup == "markdown" and ("-|" in text or "- |" in text):
         starts = [block.start for block in blocks]
         for delimiter in _DELIMITER.finditer(text):
             number = bisect_right(starts, delimiter.start()) - 1
-            table = _pipe_table(text, blocks[number], delimiter, markup=markup)
-            if number not in found and table:
-                found[number] = table
-    if markup in ("rst", "text"):
-        for number, block in enumerate(blocks):
-            if block.kind == "verbatim" and (table := _drawn_table(list(_lines(text, block.start, block.end)))):
-                found.setdefault(number, table)
+            if number not in found and blocks[number].kind == "prose":
+                table = _pipe_table(text, blocks[number], delimiter)
+                if table:
+                    found[number] = table
     return found
 
 
-def _pipe_table(text: str, block: Block, delimiter: re.Match[str], *, markup: Markup) -> Table | None:
+def _whole_table(text: str, block: Block) -> Table | None:
+    """The table that a block is, by what it begins with."""
+    first = text[block.start : block.start + _MAX_MARGIN_CHARS].lstrip()[:1]
+    if first == "|":
+        delimiter = _DELIMITER.search(text, block.start, block.end)
+        return _pipe_table(text, block, delimiter) if delimiter else None
+    return _drawn_table(list(_lines(text, block.start, block.end))) if first in ("+", "=") else None
+
+
+def _pipe_table(text: str, block: Block, delimiter: re.Match[str]) -> Table | None:
     """The table whose header stands above this row of dashes; None when that is only code that looks so."""
     above = list(_lines(text, block.start, delimiter.start()))
     piped = bool(above) and all(line.text.lstrip(_PREFIX).startswith("|") for line in above)
     if not piped:
         # Without outer pipes, the header is the one line above.
         above = above[-1:]
-        if markup != "markdown" or block.kind != "prose" or not above or "|" not in above[0].text:
+        if block.kind != "prose" or not above or "|" not in above[0].text:
             return None
         if len(above[0].text) - len(above[0].text.lstrip()) >= _CODE_INDENT:
             return None
