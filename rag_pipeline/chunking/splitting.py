@@ -30,6 +30,9 @@ _SENTENCE_END = re.compile(
 _LINE_END = re.compile(r"\n(?=[ \t]*\S)")
 _SPACES = re.compile(r"\s+")
 _MAX_LEAD_IN_CHARS: Final = 200
+_FENCE = re.compile(r"\s*[`~.=+-]{3}")
+_WORD = re.compile(r"\w")
+_MAX_FENCE_CHARS: Final = 40
 _KEY_CHARS = 16
 _NO_TABLES: Final[Mapping[int, Table]] = {}
 _MAX_MARGIN_CHARS = 200
@@ -218,9 +221,14 @@ def _sentences(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]
             yield match.end(), SENTENCE
 
 
-def _lines(text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
+def _lines(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]:
+    """Between lines; what opens and closes a fence stays with the line next to it."""
+    opens = block.kind == "verbatim" and atom.start == block.start and _FENCE.match(text, atom.start) is not None
     for match in _LINE_END.finditer(text, atom.start, atom.end):
-        yield match.end(), LINE + _indent_at(text, match.end(), atom.end)
+        at = match.end()
+        closes = atom.end - at <= _MAX_FENCE_CHARS and block.kind == "verbatim" and not _WORD.search(text, at, atom.end)
+        yield at, GLUE if opens or closes else LINE + _indent_at(text, at, atom.end)
+        opens = False
 
 
 def _some_words(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]:

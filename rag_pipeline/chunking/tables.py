@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.headings import heading_words
+from rag_pipeline.drawn_tables import read_drawn_table
 from rag_pipeline.model import Markup
 
 _MAX_HEADER_CHARS: Final = 500
@@ -24,10 +24,6 @@ _MAX_MARGIN_CHARS: Final = 64
 _PREFIX = " \t>"
 _CELL_END = re.compile(r"(?<!\\)\|")
 _CODE_INDENT: Final = 4
-_GRID = re.compile(r"[ \t]*+\+(?:[-=]++\+)++[ \t]*$")
-SIMPLE_TABLE_RULE: Final = re.compile(r"[ \t]*+={2,}(?:[ \t]++={2,})++[ \t]*$")
-_SPANS = re.compile(r"[ \t]*+-++(?:[ \t]++-++)*+[ \t]*$")
-_RUN = re.compile("=+")
 
 
 class Table(NamedTuple):
@@ -110,46 +106,12 @@ def _named(columns: Iterator[tuple[str, ...]]) -> str:
 
 def _drawn_table(lines: Sequence[_Line]) -> Table | None:
     """A grid table, or a simple one."""
-    first = lines[0].text if lines else ""
-    if _GRID.match(first):
-        return _grid_table(lines)
-    return _simple_table(lines) if SIMPLE_TABLE_RULE.match(first) else None
-
-
-def _grid_table(lines: Sequence[_Line]) -> Table | None:
-    borders = [number for number, line in enumerate(lines) if _GRID.match(line.text)]
-    ends_header = next((number for number in borders[1:] if "=" in lines[number].text), 0)
-    header = ""
-    if ends_header:
-        places = [place for place, mark in enumerate(lines[ends_header].text) if mark == "+"]
-        within = [line.text for line in lines[1:ends_header] if not _GRID.match(line.text)]
-        header = _named(tuple(_inside(line, *edges) for line in within) for edges in pairwise(places))
-    rows = [lines[number + 1].start for number in borders if ends_header <= number < len(lines) - 1]
-    return Table(lines[0].start, rows, header) if rows else None
-
-
-def _inside(line: str, start: int, end: int) -> str:
-    cell = line[start + 1 : end]
-    return "" if not cell.strip("-+= |") else cell.strip("| ")
-
-
-def _simple_table(lines: Sequence[_Line]) -> Table | None:
-    rules = [number for number, line in enumerate(lines) if SIMPLE_TABLE_RULE.match(line.text)]
-    has_header = len(rules) > 2
-    starts = [run.start() for run in _RUN.finditer(lines[0].text)]
-    edges = list(pairwise([*starts, None]))
-    header = ""
-    if has_header:
-        within = [line.text for line in lines[1 : rules[1]] if not _SPANS.match(line.text)]
-        header = _named(tuple(line[start:end] for line in within) for start, end in edges)
-    last = rules[-1] if len(rules) > 1 else len(lines)
-    first_cell = slice(*edges[0])
-    rows = [
-        line.start
-        for number, line in enumerate(lines)
-        if rules[has_header] < number < last and line.text[first_cell].strip() and not _SPANS.match(line.text)
-    ]
-    return Table(lines[0].start, rows, header) if rows else None
+    drawn = read_drawn_table([line.text for line in lines])
+    if drawn is None or len(drawn.rows) == drawn.header:
+        return None
+    header = [row.cells for row in drawn.rows[: drawn.header]]
+    rows = [lines[row.line].start for row in drawn.rows[drawn.header :]]
+    return Table(lines[0].start, rows, _named(zip(*header, strict=True)) if header else "")
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[_Line]:

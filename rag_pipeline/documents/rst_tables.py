@@ -1,4 +1,4 @@
-"""`list-table` and `csv-table` as rows: what their lines and options say, in the places where they say it."""
+"""Tables of reStructuredText as rows: of lists, of CSV, and those that are drawn."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from rag_pipeline.documents.edits import GONE, edited
+from rag_pipeline.documents.edits import ADDED, GONE, edited
 from rag_pipeline.documents.pipe_rows import row_words
 from rag_pipeline.documents.rst_inline import Substitutions, inline_edits
+from rag_pipeline.drawn_tables import read_drawn_table
 
 TABLES: Final = frozenset(["list-table", "csv-table", "flat-table"])
 _MAX_COLUMNS: Final = 200
@@ -27,6 +28,20 @@ class TableEdit(NamedTuple):
     first: int
     end: int
     words: str
+
+
+def drawn_edits(lines: Sequence[str], *, substitutions: Substitutions) -> list[TableEdit]:
+    """Edits of the lines of a grid or simple table that leave its rows; none for a single row, which is short as it is."""
+    drawn = read_drawn_table(lines)
+    if drawn is None or len(drawn.rows) - drawn.header < 2:
+        return []
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    starts = [row.line for row in drawn.rows]
+    edits = [TableEdit(at, at + 1, GONE) for at in range(starts[0])]
+    for number, (row, end) in enumerate(zip(drawn.rows, [*starts[1:], len(lines)], strict=True), start=1):
+        cells = [_words(cell, substitutions) for cell in row.cells]
+        edits.append(TableEdit(row.line, end, row_words(cells, indent=indent, ends_header=number == drawn.header)))
+    return edits
 
 
 class _Row(NamedTuple):
@@ -49,7 +64,8 @@ def table_edits(
     if (len(rows) + bool(header) < 2 and not in_file) or any(len(row.cells) > _MAX_COLUMNS for row in rows):
         return []
     title = argument + (f" (rows in {in_file})" if in_file else "")
-    edits = [TableEdit(0, 1, " " * indent + title.strip() if title else GONE)]
+    below = f"\n{ADDED}" if header else ""  # no blank line stands between the title and the options
+    edits = [TableEdit(0, 1, " " * indent + title.strip() + below if title else GONE)]
     if header:
         rows, header_rows = [header, *rows], header_rows + 1
     starts = [row.first for row in rows]
