@@ -26,7 +26,9 @@ _DELIMITED = re.compile(r"(?:={1,6}[ \t]+\S|={4,}[ \t]*$|\*{4,}[ \t]*$|_{4,}[ \t
 _REPLACED = re.compile(r"\bsubs[ \t]*=[ \t]*\"?[\w+,\- ]*(?:(?<!-)\battributes\b|(?<!-)\bnormal\b)")
 _LISTED = re.compile(r"[ \t]+(?:[*.-]|\d+\.)")
 _HEADER_LINES: Final = 2
-_PREPROCESSOR = re.compile(r"(?P<name>include|ifdef|ifndef|ifeval|endif|toc)::(?P<target>[^\[\]\s]*)\[(?P<words>.*)\][ \t]*$")
+_PREPROCESSOR = re.compile(
+    r"(?P<name>include|ifdef|ifndef|ifeval|endif|toc)::(?P<target>[^\[\]\s]*)\[(?P<words>.*)\][ \t]*$"
+)
 _BLOCK_MEDIA = re.compile(r"(?P<name>image|video|audio)::(?P<source>[^\[\]\n]*)\[(?P<words>[^\n]*)\][ \t]*$")
 _BLOCK_ATTRIBUTES = re.compile(r"\[(?:\[[^\[\]]*\]|[^\[\]]*)\][ \t]*$")
 _ADMONITIONS: Final = frozenset(["NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"])

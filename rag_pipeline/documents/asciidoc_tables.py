@@ -78,11 +78,15 @@ def read_table(attributes: str, mark: str, lines: Sequence[str]) -> Rows | None:
 def _columns(cols: str) -> int:
     if not cols.strip():
         return 0
-    return sum(int(column["times"] or 1) for column in (_COLUMN.match(part) for part in re.split("[,;]", cols)) if column)
+    return sum(
+        int(column["times"] or 1) for column in (_COLUMN.match(part) for part in re.split("[,;]", cols)) if column
+    )
 
 
 def _csv_rows(lines: Sequence[str], separator: str) -> Iterator[Row]:
-    reader = csv.reader((line + "\n" for line in lines), delimiter=separator.replace("\\t", "\t"), skipinitialspace=True)
+    reader = csv.reader(
+        (line + "\n" for line in lines), delimiter=separator.replace("\\t", "\t"), skipinitialspace=True
+    )
     at = 0
     for record in reader:
         if any(cell.strip() for cell in record):
@@ -99,7 +103,9 @@ def _cells(lines: Sequence[str], separator: str, *, is_piped: bool) -> Iterator[
                 yield from (_Cell(number, part.replace("\\" + separator, separator)) for part in parts)
         return
     text = "\n".join(lines)
-    marks = list(re.finditer(rf"(?<!\\)(?:(?<=\s)|(?<=\A)|(?={re.escape(separator)})){_SPEC}{re.escape(separator)}", text))
+    marks = list(
+        re.finditer(rf"(?<!\\)(?:(?<=\s)|(?<=\A)|(?={re.escape(separator)})){_SPEC}{re.escape(separator)}", text)
+    )
     line, counted = 0, 0
     for number, mark in enumerate(marks):
         end = marks[number + 1].start() if number + 1 < len(marks) else len(text)

@@ -69,7 +69,9 @@ def cell_places(text: str) -> list[CellPlace]:
         new = _Open(mark, key)
         if mark == "[":
             # As of the fourth format; in the third one, cells stand in worksheets.
-            new.is_cells = key == '"cells"' and (len(opened) == 1 or (len(opened) == 3 and opened[1].key == '"worksheets"'))
+            new.is_cells = key == '"cells"' and (
+                len(opened) == 1 or (len(opened) == 3 and opened[1].key == '"worksheets"')
+            )
             new.cell = above.cell if above and above.cell and above.mark == "{" and key in _SOURCES else None
         elif above and above.is_cells:
             line += text.count("\n", counted, token.start())

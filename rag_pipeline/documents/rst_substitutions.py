@@ -19,7 +19,9 @@ _DEFINITION = re.compile(
 )
 _REFERENCE = re.compile(REFERENCE)
 _OPTION = re.compile(r"[ \t]*:(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")
-_CODE = re.compile(r"(?:0x|x|\\x|U\+|u|\\u)(?P<hex>[0-9A-Fa-f]{1,6})|&#x(?P<xml>[0-9A-Fa-f]{1,6});|(?P<decimal>\d{1,7})")
+_CODE = re.compile(
+    r"(?:0x|x|\\x|U\+|u|\\u)(?P<hex>[0-9A-Fa-f]{1,6})|&#x(?P<xml>[0-9A-Fa-f]{1,6});|(?P<decimal>\d{1,7})"
+)
 
 
 def read_substitutions(text: str) -> Substitutions:

@@ -35,7 +35,11 @@ def grid() -> str:
         + drawn(["", " and more ", " Or none "], edge="|", gap="  |")
         for key in KEYS
     ]
-    head = drawn([" Key", " Value", " Default"], edge="|", gap="  |") + "\n" + drawn(["", " type", ""], edge="|", gap="  |")
+    head = (
+        drawn([" Key", " Value", " Default"], edge="|", gap="  |")
+        + "\n"
+        + drawn(["", " type", ""], edge="|", gap="  |")
+    )
     rule = "".join("+" if mark == "|" else "-" for mark in rows[0].split("\n")[0])
     return "\n".join([rule, head, rule.replace("-", "="), *(f"{row}\n{rule}" for row in rows)])
 
@@ -44,16 +48,19 @@ def simple(*, blank: str = "") -> str:
     rule = drawn(["=" * width for width in WIDTHS], edge="", gap=" ")
     head = drawn(["Key", "Value", "Default"], edge="", gap=" ") + "\n" + drawn(["", "type", ""], edge="", gap=" ")
     rows = [
-        drawn([key, "the type of it", "1.5 seconds."], edge="", gap=" ") + "\n" + drawn(["", "and more", "Or none"], edge="", gap=" ")
+        drawn([key, "the type of it", "1.5 seconds."], edge="", gap=" ")
+        + "\n"
+        + drawn(["", "and more", "Or none"], edge="", gap=" ")
         for key in KEYS
     ]
     return "\n".join([rule, head, rule, f"\n{blank}".join(rows), rule])
 
 
-LISTED = ".. list-table:: The title\n   :header-rows: 1\n   :stub-columns: 1\n\n   * - Key\n     - Value type\n     - Default\n" + "\n".join(
-    f"   * - {key}\n     - the type\n       of it\n     - 1.5 seconds. Or none" for key in KEYS
+LISTED = (
+    ".. list-table:: The title\n   :header-rows: 1\n   :stub-columns: 1\n\n   * - Key\n     - Value type\n     - Default\n"
+    + "\n".join(f"   * - {key}\n     - the type\n       of it\n     - 1.5 seconds. Or none" for key in KEYS)
 )
-CSV = ".. csv-table:: The title\n   :header: Key, \"Value type\", Default\n   :delim: ,\n\n" + "\n".join(
+CSV = '.. csv-table:: The title\n   :header: Key, "Value type", Default\n   :delim: ,\n\n' + "\n".join(
     f'   {key}, "the type,\n   of it", 1.5 seconds. Or none' for key in KEYS
 )
 ASCIIDOC = '[cols="1,2a,3", options="header"]\n|===\n|Key\n|Value type\n|Default\n\n' + "\n\n".join(
