@@ -133,7 +133,7 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
 
 def _glued_runs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
     """Numbers of atoms that are glued together, each time the first one and the one after the last."""
-    first = -1
+    first = last = -1
     for i in [i for i, atom in enumerate(atoms) if atom.level == GLUE]:
         if first >= 0 and i > last:
             yield first, last

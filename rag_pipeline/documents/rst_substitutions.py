@@ -13,7 +13,8 @@ from rag_pipeline.documents.rst_inline import REFERENCE, Substitution, Substitut
 _MAX_VALUE_CHARS: Final = 1000
 _MAX_DEPTH: Final = 5
 _DEFINITION = re.compile(
-    r"^(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+(?P<kind>replace|unicode|image)::[ \t]*(?P<value>[^\n]*)"
+    r"^(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+"
+    r"(?P<kind>replace|unicode|image)::[ \t]*(?P<value>[^\n]*)"
     r"(?P<body>(?:\n(?P=indent)[ \t]+\S[^\n]*)*+)",
     re.MULTILINE,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -31,7 +31,7 @@ class TableEdit(NamedTuple):
 
 
 def drawn_edits(lines: Sequence[str], *, substitutions: Substitutions) -> list[TableEdit]:
-    """Edits of the lines of a grid or simple table that leave its rows; none for a single row, which is short as it is."""
+    """Edits of the lines of a grid or simple table that leave its rows; none for a single row, which is short."""
     drawn = read_drawn_table(lines)
     if drawn is None or len(drawn.rows) - drawn.header < 2:
         return []
@@ -57,7 +57,7 @@ def table_edits(
     try:
         rows = _csv_rows(lines, body, options) if name == "csv-table" else _listed_rows(lines, body)
         header = _header(options) if name == "csv-table" else None
-    except (csv.Error, ValueError):
+    except (csv.Error, ValueError, TypeError, OverflowError):
         return []
     in_file = next((value for key in ("file", "url") if (value := options.get(key, ("", 0))[0])), "")
     header_rows = int(value) if (value := options.get("header-rows", ("", 0))[0]).isdecimal() else 0
@@ -99,7 +99,7 @@ def _options(lines: Sequence[str]) -> tuple[dict[str, tuple[str, int]], int]:
 
 def _header(options: Mapping[str, tuple[str, int]]) -> _Row | None:
     value, at = options.get("header", ("", 0))
-    records = list(csv.reader([value], **_dialect(options))) if value else []
+    records = [record for _, record in _records([value], options)] if value else []
     return _Row(at, records[0]) if records else None
 
 
@@ -110,28 +110,30 @@ def _csv_rows(lines: Sequence[str], body: int, options: Mapping[str, tuple[str, 
     margin = min(len(lines[number]) - len(lines[number].lstrip()) for number in numbers)
     first = numbers[0]
     # Blank lines stay: they may stand inside quotes.
-    reader = csv.reader((line[margin:] + "\n" for line in lines[first:]), **_dialect(options))
-    rows, at = [], first
-    for record in reader:
-        if any(cell.strip() for cell in record):
-            rows.append(_Row(at, record))
-        at = first + reader.line_num
-    return rows
+    records = _records((line[margin:] + "\n" for line in lines[first:]), options)
+    return [_Row(first + at, record) for at, record in records if any(cell.strip() for cell in record)]
 
 
-def _dialect(options: Mapping[str, tuple[str, int]]) -> dict[str, object]:
-    def mark(name: str, default: str | None) -> str | None:
+def _records(lines: Iterable[str], options: Mapping[str, tuple[str, int]]) -> Iterator[tuple[int, list[str]]]:
+    """The records of these lines, and how many lines stand before each."""
+
+    def mark(name: str) -> str:
         value = options.get(name, ("", 0))[0].strip()
         if len(value) > 1:
             value = _DELIMITERS.get(value.lower()) or chr(int(value.removeprefix("U+").removeprefix("0x"), 16))
-        return value or default
+        return value
 
-    return {
-        "delimiter": mark("delim", ","),
-        "quotechar": mark("quote", '"'),
-        "escapechar": mark("escape", None),
-        "skipinitialspace": "keepspace" not in options,
-    }
+    reader = csv.reader(
+        lines,
+        delimiter=mark("delim") or ",",
+        quotechar=mark("quote") or '"',
+        escapechar=mark("escape") or None,
+        skipinitialspace="keepspace" not in options,
+    )
+    at = 0
+    for record in reader:
+        yield at, record
+        at = reader.line_num
 
 
 def _listed_rows(lines: Sequence[str], body: int) -> list[_Row]:

@@ -156,9 +156,8 @@ def _inline_edits(paragraph: str) -> list[Edit]:
             words = unescape(token[0])
             found.append((start, at, " " if words.isspace() else words))
         elif token["tag"] and (tag := TAG.match(paragraph, start, start + MAX_TAG_CHARS)):
-            words = _tag_words(paragraph, tag)
-            if words is not None:
-                found.append((start, tag.end(), words))
+            if (shown := _tag_words(paragraph, tag)) is not None:
+                found.append((start, tag.end(), shown))
             if not tag["close"] and tag["name"].lower() in ("abbr", "dfn") and (meaning := spelt_out(paragraph, tag)):
                 found.append(meaning)
             at = tag.end()

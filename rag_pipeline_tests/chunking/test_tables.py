@@ -57,7 +57,8 @@ def simple(*, blank: str = "") -> str:
 
 
 LISTED = (
-    ".. list-table:: The title\n   :header-rows: 1\n   :stub-columns: 1\n\n   * - Key\n     - Value type\n     - Default\n"
+    ".. list-table:: The title\n   :header-rows: 1\n   :stub-columns: 1\n\n"
+    "   * - Key\n     - Value type\n     - Default\n"
     + "\n".join(f"   * - {key}\n     - the type\n       of it\n     - 1.5 seconds. Or none" for key in KEYS)
 )
 CSV = '.. csv-table:: The title\n   :header: Key, "Value type", Default\n   :delim: ,\n\n' + "\n".join(

@@ -20,7 +20,8 @@ from rag_pipeline_tests.documents.extracts import assert_quick, extract_lines
         ("a{nbsp}b{plus}c{empty}{blank}d {lt}{cpp}{two-colons}", "a b+cd <C++::"),
         ("{counter:x} {counter:x}{counter2:x} {x} {counter:y:B} {counter:y}", "1 2 3 B C"),
         ("{set:a:1}{a} {set:a!}{a}", "1 {a}"),
-        (":v: 1\n\n----\n{v}\n----\n\n[source,subs=\"attributes\"]\n----\n{v}\n----", "----\n{v}\n----\n\n----\n1\n----"),
+        (":v: 1\n\n----\n{v}\n----", "----\n{v}\n----"),
+        (':v: 1\n\n[source,subs="attributes"]\n----\n{v}\n----', "----\n1\n----"),
         (":v: 1\n\n[subs=+attributes]\n....\n{v}\n....\n\n  lit {v}", "....\n1\n....\n\n  lit {v}"),
         (":url: https://x.org\n\n{url}[Docs] link:{url}[more]", "Docs more"),
         (":p: Foo\n\n== The {p}\n\n|===\n|{p}\n|b\n|===", "== The Foo\n\n| Foo |\n| b |"),
@@ -62,7 +63,8 @@ def test_items_of_ordered_lists_have_their_numbers(text: str, expected: str) -> 
     [
         ("|===\n|A |B\n\n|1 |2\n|3 |4\n|===", "| A | B |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"),
         ("[%header,cols=2*]\n|===\n|A\n|B\n|1\n|2\n|===", "| A | B |\n| --- | --- |\n| 1 | 2 |"),
-        ('[cols="1,a",options="header,footer"]\n|===\n|A |B\n|1\na|* x\n* y\n|===', "| A | B |\n| --- | --- |\n| 1 | * x * y |"),
+        ('[cols="1,a",options="header,footer"]\n|===\n|A |B\n|1\na|* x\n* y\n|===',
+         "| A | B |\n| --- | --- |\n| 1 | * x * y |"),
         ("[%noheader]\n|===\n|A |B\n\n|1 |2\n|===", "| A | B |\n| 1 | 2 |"),
         ("[cols=3*]\n|===\n2+|wide |c\n.2+|tall |1 |2\n|3 |4\n2*|x |y\n|===",
          "| wide |  | c |\n| tall | 1 | 2 |\n| tall | 3 | 4 |\n| x | x | y |"),
@@ -92,7 +94,7 @@ def test_rows_know_the_lines_that_they_begin_on() -> None:
 
 
 def test_attributes_that_grow_by_each_other_stay_small() -> None:
-    entries = [":a0: " + "x" * 900, *(f":a{n}: {('{a%d}' % (n - 1)) * 9}" for n in range(1, 30))]
+    entries = [":a0: " + "x" * 900, *(f":a{n}: {f'{{a{n - 1}}}' * 9}" for n in range(1, 30))]
     text = "\n".join([*entries, "", *["{a29}" for _ in range(50_000)]])
     assert len(assert_quick(extract_asciidoc, text).text) < 4 * len(text) + 200_000
 

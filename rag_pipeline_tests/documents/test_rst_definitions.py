@@ -33,7 +33,7 @@ def test_substitutions_are_put_in_where_the_file_defines_them(text: str, expecte
 
 
 def test_substitutions_that_grow_by_each_other_stay_small() -> None:
-    names = [f".. |a{n}| replace:: {'|a%d| ' % (n + 1) * 20}" for n in range(12)]
+    names = [f".. |a{n}| replace:: {f'|a{n + 1}| ' * 20}" for n in range(12)]
     text = "\n".join([*names, "", *["|a0|" for _ in range(50_000)]])
     assert len(assert_quick(extract_rst, text).text) < 4 * len(text) + 200_000
 
@@ -53,7 +53,8 @@ def test_substitutions_that_grow_by_each_other_stay_small() -> None:
         ('.. csv-table::\n\n   a,"b\n\n   c"\n   d,e', "| a | b c |\n| d | e |"),
         (".. csv-table:: T\n   :file: d/x.csv\n   :header: A, B", "T (rows in d/x.csv)\n\n| A | B |\n| --- | --- |"),
         (
-            ".. list-table:: T\n   :header-rows: 1\n\n   * - A\n     - B\n   * - `a`\n     -\n   * - x\n\n       y\n     - :ref:`z <q>`",
+            ".. list-table:: T\n   :header-rows: 1\n\n   * - A\n     - B\n   * - `a`\n     -\n"
+            "   * - x\n\n       y\n     - :ref:`z <q>`",
             "T\n\n| A | B |\n| --- | --- |\n| `a` |  |\n| x y | z |",
         ),
         (
@@ -80,7 +81,8 @@ def test_tables_become_rows_below_the_names_of_their_columns(text: str, expected
 
 
 def test_rows_know_the_lines_that_they_begin_on() -> None:
-    text = ".. list-table:: T\n   :header-rows: 1\n\n   * - A\n     - B\n   * - a\n     - b\n\n   * - c\n     - d\n\nEnd.\n"
+    rows = "   * - A\n     - B\n   * - a\n     - b\n\n   * - c\n     - d\n"
+    text = f".. list-table:: T\n   :header-rows: 1\n\n{rows}\nEnd.\n"
     extract = extract_rst(text)
     assert list(zip(extract_lines(extract), extract.text.split("\n"), strict=True)) == [
         (1, "T"),
