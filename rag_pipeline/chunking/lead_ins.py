@@ -80,4 +80,9 @@ def _is_lead_in(words: str, block: Block, following: Block | None) -> bool:
     if ends_with_colon or not _WORD.search(words):
         return True
     is_short = len(words) <= _MAX_LABEL_CHARS and "\n" not in words and words.count(" ") < _MAX_LABEL_WORDS
-    return is_short and words[0] not in _NO_LABEL and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
+    return (
+        is_short
+        and "=" not in words
+        and words[0] not in _NO_LABEL
+        and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
+    )
