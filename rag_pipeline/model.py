@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID, SafeUUID
 
 _UNKNOWN = SafeUUID.unknown  # to look it up takes as long as to set it
@@ -104,12 +104,18 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a document that is a thing of its own, such as a comment of a thread: no chunk reaches over its end."""
+    """A part of a document that is a thing of its own, such as a comment of a thread: no chunk reaches over its end.
+
+    Where the document knows the lines of its source, as a notebook does, sections only name the places in it.
+    """
 
     start_char: int
     """Where it begins in the document's text; it ends where the next one begins."""
     anchor: str
-    """What is appended to the document's URL to point at it (`#issuecomment-1`); may be empty."""
+    """What is appended to the document's URL to point at it (`#issuecomment-1`); may be empty.
+
+    Without `#`, `/` or `?` before it, it is a name that is shown with the lines of the source (`cell 12`).
+    """
     name: str
     """What its chunks stand under, for people."""
 
@@ -304,6 +310,10 @@ class LegResult:
     """BM25 for the lexical leg, from 0; cosine similarity for the vector leg, -1 to 1; the reranker's own for its."""
 
 
+PLACE: Final = " · "
+"""What parts the lines of a hit's location from the name of the place, such as a notebook's cell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """A chunk that answers a query, best first."""
@@ -315,7 +325,7 @@ class SearchHit:
     text: str
     url: str
     location: str
-    """`path:start-end`, for people and terminals."""
+    """`path:start-end`, for people and terminals; a notebook's with the cell behind it (` · cell 12`)."""
     repository: str
     source_type: str
     source_id: str

@@ -5,6 +5,7 @@ Blocks by structure, atoms that fit, pieces that fill a chunk, and then their id
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ class _Piece(NamedTuple):
 
 
 def _parts(document: Document) -> list[_Part]:
-    if not document.sections:
+    if not document.sections or document.source_lines is not None:
         return [_Part(start=0, text=document.text)]
     starts = [section.start_char for section in document.sections]
     return [
@@ -253,12 +254,24 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
                 start_line=start_line,
                 end_line=end_line,
                 tokens=piece.tokens,
-                anchor=piece.anchor,
+                anchor=piece.anchor if piece.anchor is not None else _place(document, piece),
                 context=above,
             )
         )
         occurrences[text] += 1
     return chunks
+
+
+def _place(document: Document, piece: _Piece) -> str | None:
+    """The names of the sections that the piece begins and ends in; None in a document without sections."""
+    if not document.sections:
+        return None
+    first, last = (
+        bisect_right(document.sections, at, key=lambda section: section.start_char) - 1
+        for at in (piece.start, piece.end - 1)
+    )
+    names = dict.fromkeys(document.sections[max(0, number)].anchor for number in (first, last))
+    return " to ".join(names)
 
 
 def _above(path: Sequence[str], text: str, context: Context, *, is_code: bool) -> str:

@@ -20,7 +20,7 @@ _MAX_BLOCK_CHARS: Final = 300
 """With the blank lines after it."""
 _CLOSING: Final = "*_`\"')]"
 _COLON: Final = re.compile(r"[:：][*_`\"')\]]*+$")
-_ENDS_SENTENCE: Final = frozenset(".!?…。！？;,")
+_ENDS_SENTENCE: Final = frozenset([*".!?…。！？;,", ""])
 _WORD: Final = re.compile(r"\w")
 _NO_LABEL: Final = frozenset("|+-*>`~=<")
 """What a table, a list item, a quote, a fence, a rule or an element begins with."""
@@ -33,23 +33,33 @@ def with_lead_ins(text: str, blocks: Sequence[Block]) -> list[Block]:
     is_left_over = True  # a heading that nothing but headings follow
     for number in range(len(blocks) - 1, -1, -1):
         block = blocks[number]
-        if block.kind == "heading":
+        start, end, _, kind, _, _ = block
+        if kind == "heading":
             if is_left_over:
                 glued[number] = _glued(glued[number])
-        elif block.kind == "prose" and block.end - block.start <= _MAX_BLOCK_CHARS:
-            words = text[block.start : block.end].strip()
-            if words[-1:] not in _ENDS_SENTENCE and _is_lead_in(words, block, following):
-                if following and _leads_to(block, following):
+        else:
+            is_left_over = False
+            if kind == "prose" and end - start <= _MAX_BLOCK_CHARS and _may_lead(words := text[start:end].strip()):
+                if not _is_lead_in(words, block, following):
+                    pass
+                elif following and _leads_to(block, following):
                     glued[number + 1] = _glued(glued[number + 1])
                 else:
                     glued[number] = _glued(glued[number])
-        is_left_over = is_left_over and block.kind == "heading"
         following = block
     return glued
 
 
+def _may_lead(words: str) -> bool:
+    """What most blocks fail: they end like sentences, or are long lines of words or items."""
+    last = words[-1:]
+    if last in _ENDS_SENTENCE:
+        return False
+    return not last.isalnum() or (len(words) <= _MAX_LABEL_CHARS and words[0] not in _NO_LABEL)
+
+
 def _glued(block: Block) -> Block:
-    return block._replace(level=GLUE, opens_section=False)
+    return block if block.level == GLUE else Block(block.start, block.end, GLUE, block.kind, block.path)
 
 
 def _leads_to(block: Block, following: Block) -> bool:
@@ -70,4 +80,9 @@ def _is_lead_in(words: str, block: Block, following: Block | None) -> bool:
     if ends_with_colon or not _WORD.search(words):
         return True
     is_short = len(words) <= _MAX_LABEL_CHARS and "\n" not in words and words.count(" ") < _MAX_LABEL_WORDS
-    return is_short and words[0] not in _NO_LABEL and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
+    return (
+        is_short
+        and "=" not in words
+        and words[0] not in _NO_LABEL
+        and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rag_pipeline.chunking.blocks import ITEM, PARAGRAPH, Block, Outline, indentation
 from rag_pipeline.chunking.headings import heading_words
 from rag_pipeline.chunking.prose_blocks import LIST_ITEM
-from rag_pipeline.chunking.tables import SIMPLE_TABLE_RULE
+from rag_pipeline.drawn_tables import SIMPLE_RULE
 
 _MAX_TITLE_CHARS = 300
 _MAX_RULE_CHARS = 1000
@@ -40,7 +40,7 @@ def rst_blocks(text: str) -> list[Block]:
 def _end_of_simple_table(lines: Sequence[str], first: int) -> int:
     """The number of the line after a simple table, which may hold blank lines; `first` + 1 when it never ends."""
     for number in range(first + 1, min(first + _MAX_TABLE_LINES, len(lines) - 1)):
-        if SIMPLE_TABLE_RULE.match(lines[number][:_MAX_RULE_CHARS]) and not lines[number + 1].strip():
+        if SIMPLE_RULE.match(lines[number][:_MAX_RULE_CHARS]) and not lines[number + 1].strip():
             return number + 1
     return first + 1
 
@@ -118,7 +118,7 @@ class _Scanner:
         item = stripped[0] in "-*+#0123456789" and LIST_ITEM.match(stripped[:20]) is not None
         if not self.in_block or item or directive:
             level = ITEM + indent if item or indent else PARAGRAPH
-            self.opens_table = stripped[0] == "=" and SIMPLE_TABLE_RULE.match(stripped[:_MAX_RULE_CHARS]) is not None
+            self.opens_table = stripped[0] == "=" and SIMPLE_RULE.match(stripped[:_MAX_RULE_CHARS]) is not None
             is_table = self.opens_table or stripped[0] in "+|"
             self.outline.open_block(start, level=level, kind="verbatim" if is_table else "prose")
             self.in_block = True

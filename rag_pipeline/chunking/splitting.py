@@ -29,6 +29,10 @@ _SENTENCE_END = re.compile(
 )
 _LINE_END = re.compile(r"\n(?=[ \t]*\S)")
 _SPACES = re.compile(r"\s+")
+_MAX_LEAD_IN_CHARS: Final = 200
+_FENCE = re.compile(r"\s*[`~.=+-]{3}")
+_WORD = re.compile(r"\w")
+_MAX_FENCE_CHARS: Final = 40
 _KEY_CHARS = 16
 _NO_TABLES: Final[Mapping[int, Table]] = {}
 _MAX_MARGIN_CHARS = 200
@@ -114,11 +118,13 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
     """
     too_long = _too_long(atoms, max_tokens=max_tokens)
     for first, end in _glued_runs(atoms):
-        above, below = 0, sum(atom.tokens for atom in atoms[first:end])
+        above, below = 0, sum([atom.tokens for atom in atoms[first:end]])
+        if below <= max_tokens:
+            continue
         for i in range(first, end):
             tokens = atoms[i].tokens
             below -= tokens
-            beside = max((size for size in (above, below) if size * 2 < max_tokens), default=0)
+            beside = max((size for size in (above, below) if 4 * size < 3 * max_tokens), default=0)
             if max_tokens >= tokens > max_tokens - beside and atoms[i].block not in whole:
                 too_long.append(i)
             above += tokens
@@ -127,13 +133,14 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
 
 def _glued_runs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
     """Numbers of atoms that are glued together, each time the first one and the one after the last."""
-    last = 0
-    for i, atom in enumerate(atoms):
-        if atom.level == GLUE and i >= last:
-            last = i + 1
-            while last < len(atoms) and atoms[last].level == GLUE:
-                last += 1
-            yield max(0, i - 1), last
+    first = last = -1
+    for i in [i for i, atom in enumerate(atoms) if atom.level == GLUE]:
+        if first >= 0 and i > last:
+            yield first, last
+            first = -1
+        first, last = max(0, i - 1) if first < 0 else first, i + 1
+    if first >= 0:
+        yield first, last
 
 
 def _replaced(
@@ -198,8 +205,14 @@ def _rows(tables: Mapping[int, Table], _text: str, atom: Atom, _block: Block) ->
 
 
 def _groups(text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
-    for match in _BLANK_LINES.finditer(text, atom.start, atom.end):
-        yield match.end(), GROUP + _indent_at(text, match.end(), atom.end)
+    for number, match in enumerate(_BLANK_LINES.finditer(text, atom.start, atom.end)):
+        leads = not number and _leads(text[atom.start : match.start()])
+        yield match.end(), GLUE if leads else GROUP + _indent_at(text, match.end(), atom.end)
+
+
+def _leads(words: str) -> bool:
+    """Whether the first lines of a block only lead to its body: a directive, or what ends with a colon."""
+    return len(words) <= _MAX_LEAD_IN_CHARS and (words.lstrip().startswith(".. ") or words.rstrip().endswith(":"))
 
 
 def _sentences(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]:
@@ -208,9 +221,14 @@ def _sentences(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]
             yield match.end(), SENTENCE
 
 
-def _lines(text: str, atom: Atom, _block: Block) -> Iterator[tuple[int, int]]:
+def _lines(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]:
+    """Between lines; what opens and closes a fence stays with the line next to it."""
+    opens = block.kind == "verbatim" and atom.start == block.start and _FENCE.match(text, atom.start) is not None
     for match in _LINE_END.finditer(text, atom.start, atom.end):
-        yield match.end(), LINE + _indent_at(text, match.end(), atom.end)
+        at = match.end()
+        closes = atom.end - at <= _MAX_FENCE_CHARS and block.kind == "verbatim" and not _WORD.search(text, at, atom.end)
+        yield at, GLUE if opens or closes else LINE + _indent_at(text, at, atom.end)
+        opens = False
 
 
 def _some_words(text: str, atom: Atom, block: Block) -> Iterator[tuple[int, int]]:

@@ -9,24 +9,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rag_pipeline.chunking.blocks import Block
 from rag_pipeline.chunking.headings import heading_words
+from rag_pipeline.drawn_tables import read_drawn_table
 from rag_pipeline.model import Markup
 
 _MAX_HEADER_CHARS: Final = 500
 _DELIMITER = re.compile(
-    r"^[ \t>]*+(?=[^\n]*\|)\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*$", re.MULTILINE
+    r"^[ \t>]*+\|?[ \t]*+:?-(?=[^\n]*\|)-*+:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*$", re.MULTILINE
 )
+_MAX_MARGIN_CHARS: Final = 64
 _PREFIX = " \t>"
 _CELL_END = re.compile(r"(?<!\\)\|")
 _CODE_INDENT: Final = 4
-_GRID = re.compile(r"[ \t]*+\+(?:[-=]++\+)++[ \t]*$")
-SIMPLE_TABLE_RULE: Final = re.compile(r"[ \t]*+={2,}(?:[ \t]++={2,})++[ \t]*$")
-_SPANS = re.compile(r"[ \t]*+-++(?:[ \t]++-++)*+[ \t]*$")
-_RUN = re.compile("=+")
 
 
 class Table(NamedTuple):
@@ -48,28 +45,38 @@ class _Line(NamedTuple):
 def tables_of(text: str, blocks: Sequence[Block], *, markup: Markup) -> dict[int, Table]:
     """The tables that these blocks of a text hold, by the number of their block."""
     found: dict[int, Table] = {}
-    if "|" in text:
+    for number, block in enumerate(blocks):
+        if block.kind == "verbatim" and (table := _whole_table(text, block)):
+            found[number] = table
+    # Tables without outer pipes, and those in quotes, look like prose.
+    if markup == "markdown" and ("-|" in text or "- |" in text):
         starts = [block.start for block in blocks]
         for delimiter in _DELIMITER.finditer(text):
             number = bisect_right(starts, delimiter.start()) - 1
-            table = _pipe_table(text, blocks[number], delimiter, markup=markup)
-            if number not in found and table:
-                found[number] = table
-    if markup in ("rst", "text"):
-        for number, block in enumerate(blocks):
-            if block.kind == "verbatim" and (table := _drawn_table(list(_lines(text, block.start, block.end)))):
-                found.setdefault(number, table)
+            if number not in found and blocks[number].kind == "prose":
+                table = _pipe_table(text, blocks[number], delimiter)
+                if table:
+                    found[number] = table
     return found
 
 
-def _pipe_table(text: str, block: Block, delimiter: re.Match[str], *, markup: Markup) -> Table | None:
+def _whole_table(text: str, block: Block) -> Table | None:
+    """The table that a block is, by what it begins with."""
+    first = text[block.start : block.start + _MAX_MARGIN_CHARS].lstrip()[:1]
+    if first == "|":
+        delimiter = _DELIMITER.search(text, block.start, block.end)
+        return _pipe_table(text, block, delimiter) if delimiter else None
+    return _drawn_table(list(_lines(text, block.start, block.end))) if first in ("+", "=") else None
+
+
+def _pipe_table(text: str, block: Block, delimiter: re.Match[str]) -> Table | None:
     """The table whose header stands above this row of dashes; None when that is only code that looks so."""
     above = list(_lines(text, block.start, delimiter.start()))
     piped = bool(above) and all(line.text.lstrip(_PREFIX).startswith("|") for line in above)
     if not piped:
         # Without outer pipes, the header is the one line above.
         above = above[-1:]
-        if markup != "markdown" or block.kind != "prose" or not above or "|" not in above[0].text:
+        if block.kind != "prose" or not above or "|" not in above[0].text:
             return None
         if len(above[0].text) - len(above[0].text.lstrip()) >= _CODE_INDENT:
             return None
@@ -99,46 +106,12 @@ def _named(columns: Iterator[tuple[str, ...]]) -> str:
 
 def _drawn_table(lines: Sequence[_Line]) -> Table | None:
     """A grid table, or a simple one."""
-    first = lines[0].text if lines else ""
-    if _GRID.match(first):
-        return _grid_table(lines)
-    return _simple_table(lines) if SIMPLE_TABLE_RULE.match(first) else None
-
-
-def _grid_table(lines: Sequence[_Line]) -> Table | None:
-    borders = [number for number, line in enumerate(lines) if _GRID.match(line.text)]
-    ends_header = next((number for number in borders[1:] if "=" in lines[number].text), 0)
-    header = ""
-    if ends_header:
-        places = [place for place, mark in enumerate(lines[ends_header].text) if mark == "+"]
-        within = [line.text for line in lines[1:ends_header] if not _GRID.match(line.text)]
-        header = _named(tuple(_inside(line, *edges) for line in within) for edges in pairwise(places))
-    rows = [lines[number + 1].start for number in borders if ends_header <= number < len(lines) - 1]
-    return Table(lines[0].start, rows, header) if rows else None
-
-
-def _inside(line: str, start: int, end: int) -> str:
-    cell = line[start + 1 : end]
-    return "" if not cell.strip("-+= |") else cell.strip("| ")
-
-
-def _simple_table(lines: Sequence[_Line]) -> Table | None:
-    rules = [number for number, line in enumerate(lines) if SIMPLE_TABLE_RULE.match(line.text)]
-    has_header = len(rules) > 2
-    starts = [run.start() for run in _RUN.finditer(lines[0].text)]
-    edges = list(pairwise([*starts, None]))
-    header = ""
-    if has_header:
-        within = [line.text for line in lines[1 : rules[1]] if not _SPANS.match(line.text)]
-        header = _named(tuple(line[start:end] for line in within) for start, end in edges)
-    last = rules[-1] if len(rules) > 1 else len(lines)
-    first_cell = slice(*edges[0])
-    rows = [
-        line.start
-        for number, line in enumerate(lines)
-        if rules[has_header] < number < last and line.text[first_cell].strip() and not _SPANS.match(line.text)
-    ]
-    return Table(lines[0].start, rows, header) if rows else None
+    drawn = read_drawn_table([line.text for line in lines])
+    if drawn is None or len(drawn.rows) == drawn.header:
+        return None
+    header = [row.cells for row in drawn.rows[: drawn.header]]
+    rows = [lines[row.line].start for row in drawn.rows[drawn.header :]]
+    return Table(lines[0].start, rows, _named(zip(*header, strict=True)) if header else "")
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[_Line]:

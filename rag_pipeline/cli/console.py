@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 from rich.console import Console
 from rich.markup import escape
 
+from rag_pipeline.model import PLACE
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
@@ -90,7 +92,7 @@ def print_sources(answer: Answer) -> None:
     if answer.sources:
         out.print()
     for source in answer.sources:
-        where = f"[cyan]{escape(link_of(source.hit))}[/cyan]  ({source.hit.score:.3f})"
+        where = f"[cyan]{escape(link_of(source.hit))}[/cyan]{escape(place_of(source.hit))}  ({source.hit.score:.3f})"
         out.print(f"\\[Source {source.number}] {escape(source.hit.title)}  {where}")
 
 
@@ -99,6 +101,12 @@ def link_of(hit: SearchHit) -> str:
     if not hit.url.startswith("file://"):
         return hit.url
     return f"{unquote(urlsplit(hit.url).path)}:{hit.start_line}-{hit.end_line}"
+
+
+def place_of(hit: SearchHit) -> str:
+    """What the place of the hit's lines is called, such as a notebook's cell, with a space before it; or nothing."""
+    _, mark, place = hit.location.partition(PLACE)
+    return f"{mark}{place}"
 
 
 def _number(value: object) -> str:

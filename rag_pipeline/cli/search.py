@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.markup import escape
 
 from rag_pipeline.bounded_json import parse_json
-from rag_pipeline.cli.console import err, link_of, out
+from rag_pipeline.cli.console import err, link_of, out, place_of
 from rag_pipeline.embedded import database_url
 from rag_pipeline.errors import ConfigError
 from rag_pipeline.model import Json, LegResult, SearchHit
@@ -42,7 +42,8 @@ def print_hits(hits: Sequence[SearchHit]) -> None:
     for hit in hits:
         path = " › ".join(hit.heading_path[hit.heading_path[:1] == (hit.title,) :])
         out.print(f"[bold]{hit.rank}. {escape(hit.title)}[/bold]{f'  ({escape(path)})' if path else ''}")
-        out.print(f"   {hit.score:.3f}  {escape(hit.repository)}  [cyan]{escape(link_of(hit))}[/cyan]")
+        where = f"[cyan]{escape(link_of(hit))}[/cyan]{escape(place_of(hit))}"
+        out.print(f"   {hit.score:.3f}  {escape(hit.repository)}  {where}")
         if why := _why(hit):
             out.print(f"   [green]{escape(why)}[/green]")
         lines = [line for line in hit.text.splitlines() if line.strip()]

@@ -1,6 +1,6 @@
 """AsciiDoc: the words that a reader sees; comments, anchors and the names of blocks go, attributes are put in.
 
-Listing, literal and passthrough blocks are whole, tables become rows; example, sidebar and quote blocks hold prose like any other.
+Listing, literal and passthrough blocks are whole, tables become rows; example, sidebar and quote blocks hold prose.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _DELIMITED = re.compile(r"(?:={1,6}[ \t]+\S|={4,}[ \t]*$|\*{4,}[ \t]*$|_{4,}[ \t
 _REPLACED = re.compile(r"\bsubs[ \t]*=[ \t]*\"?[\w+,\- ]*(?:(?<!-)\battributes\b|(?<!-)\bnormal\b)")
 _LISTED = re.compile(r"[ \t]+(?:[*.-]|\d+\.)")
 _HEADER_LINES: Final = 2
-_PREPROCESSOR = re.compile(r"(?P<name>include|ifdef|ifndef|ifeval|endif|toc)::(?P<target>[^\[\]\s]*)\[(?P<words>.*)\][ \t]*$")
+_PREPROCESSOR = re.compile(
+    r"(?P<name>include|ifdef|ifndef|ifeval|endif|toc)::(?P<target>[^\[\]\s]*)\[(?P<words>.*)\][ \t]*$"
+)
 _BLOCK_MEDIA = re.compile(r"(?P<name>image|video|audio)::(?P<source>[^\[\]\n]*)\[(?P<words>[^\n]*)\][ \t]*$")
 _BLOCK_ATTRIBUTES = re.compile(r"\[(?:\[[^\[\]]*\]|[^\[\]]*)\][ \t]*$")
 _ADMONITIONS: Final = frozenset(["NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"])
@@ -116,16 +118,10 @@ class _Scanner:
         """Take a line that is markup as a whole; False when it is words."""
         first = mark[0]
         if first == "/":
-            if not mark.startswith("//") or (mark.startswith("///") and not _COMMENT_BLOCK.match(mark)):
-                return False
-            if mark.startswith("////"):
-                self.closes, self.is_comment = mark.rstrip(), True
-            if self.lists.blank_before:
-                self.lists.take_block()
-            self._cut(line, start)
-        elif first == "[":
+            return self._take_comment(mark, line, start)
+        if first == "[":
             return self._take_attributes(mark, line, start)
-        elif first == ":" and (entry := ENTRY.match(mark)):
+        if first == ":" and (entry := ENTRY.match(mark)):
             self._cut(line, start)
             self.entry, self.value = entry, ""
             self._take_value(entry["value"] or "")
@@ -144,6 +140,15 @@ class _Scanner:
             self._replace(line, start, _media_words(media["source"], words))
         else:
             return False
+        return True
+
+    def _take_comment(self, mark: str, line: str, start: int) -> bool:
+        if not mark.startswith("//") or (mark.startswith("///") and not _COMMENT_BLOCK.match(mark)):
+            return False
+        if mark.startswith("////"):
+            self.closes, self.is_comment = mark.rstrip(), True
+        self.lists.take_block()
+        self._cut(line, start)
         return True
 
     def _open_verbatim(self, fence: str, line: str, start: int) -> None:

@@ -45,7 +45,9 @@ class Attributes:
 
     def decides(self, names: str) -> bool | None:
         """Whether one of these names is set; None where the file does not say so."""
-        known = [self.known[name.strip()] is not None for name in names.lower().split(",") if name.strip() in self.known]
+        known = [
+            self.known[name.strip()] is not None for name in names.lower().split(",") if name.strip() in self.known
+        ]
         if any(known):
             return True
         return False if known and len(known) == names.count(",") + 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 _MAX_COLUMNS: Final = 200
@@ -55,7 +56,7 @@ def read_table(attributes: str, mark: str, lines: Sequence[str]) -> Rows | None:
     if form in ("csv", "tsv"):
         try:
             rows = list(_csv_rows(lines, separator or ("\t" if form == "tsv" else ",")))
-        except (csv.Error, ValueError):
+        except (csv.Error, ValueError, TypeError):
             return None
     else:
         separator = separator or {"!": "!", ":": ":"}.get(mark[0], ":" if form == "dsv" else "|")
@@ -78,11 +79,15 @@ def read_table(attributes: str, mark: str, lines: Sequence[str]) -> Rows | None:
 def _columns(cols: str) -> int:
     if not cols.strip():
         return 0
-    return sum(int(column["times"] or 1) for column in (_COLUMN.match(part) for part in re.split("[,;]", cols)) if column)
+    return sum(
+        int(column["times"] or 1) for column in (_COLUMN.match(part) for part in re.split("[,;]", cols)) if column
+    )
 
 
 def _csv_rows(lines: Sequence[str], separator: str) -> Iterator[Row]:
-    reader = csv.reader((line + "\n" for line in lines), delimiter=separator.replace("\\t", "\t"), skipinitialspace=True)
+    reader = csv.reader(
+        (line + "\n" for line in lines), delimiter=separator.replace("\\t", "\t"), skipinitialspace=True
+    )
     at = 0
     for record in reader:
         if any(cell.strip() for cell in record):
@@ -99,16 +104,18 @@ def _cells(lines: Sequence[str], separator: str, *, is_piped: bool) -> Iterator[
                 yield from (_Cell(number, part.replace("\\" + separator, separator)) for part in parts)
         return
     text = "\n".join(lines)
-    marks = list(re.finditer(rf"(?<!\\)(?:(?<=\s)|(?<=\A)|(?={re.escape(separator)})){_SPEC}{re.escape(separator)}", text))
-    line, counted = 0, 0
+    marks = list(
+        re.finditer(rf"(?<!\\)(?:(?<=\s)|(?<=\A)|(?={re.escape(separator)})){_SPEC}{re.escape(separator)}", text)
+    )
+    at = counted = 0
     for number, mark in enumerate(marks):
         end = marks[number + 1].start() if number + 1 < len(marks) else len(text)
-        line += text.count("\n", counted, mark.start())
+        at += text.count("\n", counted, mark.start())
         counted = mark.start()
         words = _NESTED.sub("", text[mark.end() : end]).replace("\\" + separator, separator)
-        columns, rows = min(int(mark["columns"] or 1), _MAX_SPAN), min(int(mark["rows"] or 1), _MAX_SPAN)
+        columns, rows = (min(int(mark[name] or 1), _MAX_SPAN) for name in ("columns", "rows"))
         is_repeated = mark["sign"] == "*"
-        yield _Cell(line, words, 1 if is_repeated else columns, rows, columns if is_repeated else 1)
+        yield _Cell(at, words, 1 if is_repeated else columns, rows, columns if is_repeated else 1)
 
 
 def _arranged(cells: Sequence[_Cell], columns: int) -> list[Row]:
@@ -117,7 +124,7 @@ def _arranged(cells: Sequence[_Cell], columns: int) -> list[Row]:
     hanging: dict[int, tuple[str, int]] = {}
     row: dict[int, str] = {}
     line = -1
-    for cell in (cell for cell in cells for _ in range(cell.times)):
+    for cell in chain.from_iterable([cell] * cell.times for cell in cells):
         for column in range(columns):  # what hangs over from the row above
             if column not in row and column in hanging:
                 row[column] = hanging[column][0]

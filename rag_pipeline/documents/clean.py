@@ -146,8 +146,8 @@ def _document(item: SourceItem, extract: Extract, *, metadata: Mapping[str, Json
         path=item.path,
         language=item.language,
         url=item.url,
-        # A thread's lines are ours, not its page's.
-        anchor=None if extract.sections else item.anchor,
+        # A thread's lines are ours, not its page's; those of a notebook's cells are the file's.
+        anchor=None if extract.sections and extract.source_lines is None else item.anchor,
         source_lines=source_lines,
         sections=extract.sections,
         metadata=metadata,

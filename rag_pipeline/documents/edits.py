@@ -101,10 +101,10 @@ class _Writer:
         if line.startswith(ADDED):
             self.moved = True
             self.line -= 1
-            self._keep(_tidied(line[1:]))
+            self._keep(tidied(line[1:]))
             return end + 1
         if not _NO_WORDS.match(line):
-            self._keep(_tidied(line))
+            self._keep(tidied(line))
             return end + 1
         self.moved = self.ends_dropped = True
         self.line += 1
@@ -140,8 +140,8 @@ class _Writer:
         self.source_lines.append(last)
 
 
-def _tidied(line: str) -> str:
-    """The line without its marks, and without the spaces that stood around what is gone."""
+def tidied(line: str) -> str:
+    """A line without its marks, and without the spaces that stood around what is gone."""
     if BREAK in line:
         head = line[: len(line) - len(line.lstrip(" \t\0\x01"))].translate(_WITHOUT_MARKS)
         line = head + _AROUND_BREAK.sub(" ", line.lstrip(" \t\0\x01")).rstrip(" ")

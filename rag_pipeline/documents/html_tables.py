@@ -68,7 +68,7 @@ class Table:
 
 
 def is_data(table: Tag) -> bool:
-    """Whether the table holds data, not parts of a page; looks at each of its elements once, up to the first of such."""
+    """Whether the table holds data, not parts of a page; looks at each of its elements at most once."""
     size = 0
     for element in inside(table):
         if not isinstance(element, Tag):

@@ -12,8 +12,8 @@ from bs4.element import CData, NavigableString, PageElement, Tag
 
 from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.extract import Extract
-from rag_pipeline.documents.html_main import declared_main, main_lines
 from rag_pipeline.documents.html_lists import Numbers
+from rag_pipeline.documents.html_main import declared_main, main_lines
 from rag_pipeline.documents.html_mending import with_scripts_opened
 from rag_pipeline.documents.html_tables import Table, first_words, is_data
 from rag_pipeline.documents.html_tags import script_mark

@@ -7,7 +7,7 @@ steers the tool that renders it goes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
@@ -18,11 +18,12 @@ from rag_pipeline.documents.link_words import carries_words, image_words, is_bad
 from rag_pipeline.documents.rst_directives import DIRECTIVE, body_of, first_line, is_admonition, is_verbatim, read_as
 from rag_pipeline.documents.rst_inline import Substitutions, inline_edits, reference_edits
 from rag_pipeline.documents.rst_substitutions import read_substitutions
-from rag_pipeline.documents.rst_tables import TABLES, table_edits
+from rag_pipeline.documents.rst_tables import TABLES, TableEdit, drawn_edits, table_edits
 from rag_pipeline.documents.titles import rst_title
+from rag_pipeline.drawn_tables import GRID_RULE, SIMPLE_RULE
 
 _MAX_LINE_CHARS = 2000
-_MARKS: Final = ("`", "..", "__ ", ":orphan", ":tocdepth", ":no", ":hide")
+_MARKS: Final = ("`", "..", "__ ", ":orphan", ":tocdepth", ":no", ":hide", "+-", "= =", "=  =")
 """A text without any of them stays as it is."""
 _TARGET = re.compile(r"[ \t]*(?:\.\.[ \t]+_(?P<name>`[^`\n]+`|[^:\n`]+|_)?:|__)(?:[ \t]+(?P<target>\S.*?))?[ \t]*$")
 _FOOTNOTE = re.compile(r"[ \t]*\.\.[ \t]+(?=\[[^\[\]\n]+\][ \t])")
@@ -38,8 +39,6 @@ _TITLE = re.compile(
     re.MULTILINE,
 )
 """A line below a blank one, and the rule below it; perhaps one above it, too."""
-_GRID = re.compile(r"\+[-=+]{2,}\+[ \t]*$")
-_SIMPLE_TABLE = re.compile(r"={2,}(?:[ \t]+={2,})+[ \t]*$")
 
 
 def extract_rst(text: str) -> Extract:
@@ -110,9 +109,9 @@ class _Scanner:
             self._take_target(target, indent)
         elif first == ">" and stripped.startswith(">>>") and self.blank_before:
             self._pass_lines(lambda text: bool(text.strip()))
-        elif first == "+" and _GRID.match(stripped[:_MAX_LINE_CHARS]):
+        elif first == "+" and GRID_RULE.match(stripped[:_MAX_LINE_CHARS]):
             self._pass_lines(lambda text: text.lstrip()[:1] in ("+", "|"))
-        elif first == "=" and _SIMPLE_TABLE.match(stripped[:_MAX_LINE_CHARS]):
+        elif first == "=" and SIMPLE_RULE.match(stripped[:_MAX_LINE_CHARS]):
             self._pass_simple_table()
         elif first == ":" and _TOOL_FIELD.match(stripped[:_MAX_LINE_CHARS]):
             self._cut(1)
@@ -169,8 +168,7 @@ class _Scanner:
         if not edits:
             return False
         self._flush()
-        starts = [0, *accumulate(len(line) + 1 for line in lines)]
-        self.edits += [(self.start + starts[at], self.start + starts[end] - 1, words) for at, end, words in edits]
+        self._edit_lines(self.start, lines, edits)
         for _ in range(count):
             self._advance()
         self.prose_start = self.start
@@ -263,7 +261,7 @@ class _Scanner:
         self.prose_start, self.blank_before = self.start, True
 
     def _pass_lines(self, belongs: Callable[[str], bool]) -> None:
-        """Leave these lines alone, the present one and those after it that belong to it."""
+        """Leave these lines alone, the present one and those after it that belong to it; a table becomes rows."""
         self._flush()
         self._advance()
         while self.number < len(self.lines) and belongs(self.lines[self.number]):
@@ -276,7 +274,7 @@ class _Scanner:
         self._advance()
         while self.number < len(self.lines):
             line = self._line()
-            ends = _SIMPLE_TABLE.match(line.strip()[:_MAX_LINE_CHARS]) and not self._following().strip()
+            ends = SIMPLE_RULE.match(line.strip()[:_MAX_LINE_CHARS]) and not self._following().strip()
             if line.startswith(".. "):
                 break
             self._advance()
@@ -285,11 +283,19 @@ class _Scanner:
         self._end_table()
 
     def _end_table(self) -> None:
-        """Of what was left alone since the last prose, put in what its references stand for."""
+        """Put rows in the place of the lines since the last prose; a short table stays as it is drawn."""
         end = min(self.start, len(self.text))
-        if self.substitutions:
+        lines = self.text[self.prose_start : end].removesuffix("\n").split("\n")
+        if edits := drawn_edits(lines, substitutions=self.substitutions):
+            self._edit_lines(self.prose_start, lines, edits)
+        elif self.substitutions:
             self.edits += reference_edits(self.text, self.prose_start, end, self.substitutions)
         self.prose_start = end
+
+    def _edit_lines(self, start: int, lines: Sequence[str], edits: Sequence[TableEdit]) -> None:
+        """Take edits of these lines, the first of which begins at `start`."""
+        starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self.edits += [(start + starts[at], start + starts[end] - 1, words) for at, end, words in edits]
 
     def _flush(self) -> None:
         """Look through the prose so far for inline markup."""

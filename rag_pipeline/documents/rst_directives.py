@@ -45,7 +45,8 @@ _DROPPED_WORDS = (
 )
 _DROPPED: Final = frozenset(_DROPPED_WORDS.split())
 _TRANSPARENT_WORDS = (
-    "only container class rst-class cssclass table topic sidebar rubric epigraph pull-quote highlights compound glossary"
+    "only container class rst-class cssclass table topic sidebar rubric epigraph pull-quote highlights compound"
+    " glossary"
     " hlist tab-set tabs tab tab-item group-tab code-tab dropdown grid grid-item grid-item-card card centered figure"
     " image thumbnail panels details collapse list-item"
 )

@@ -13,13 +13,16 @@ from rag_pipeline.documents.rst_inline import REFERENCE, Substitution, Substitut
 _MAX_VALUE_CHARS: Final = 1000
 _MAX_DEPTH: Final = 5
 _DEFINITION = re.compile(
-    r"^(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+(?P<kind>replace|unicode|image)::[ \t]*(?P<value>[^\n]*)"
+    r"^(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+"
+    r"(?P<kind>replace|unicode|image)::[ \t]*(?P<value>[^\n]*)"
     r"(?P<body>(?:\n(?P=indent)[ \t]+\S[^\n]*)*+)",
     re.MULTILINE,
 )
 _REFERENCE = re.compile(REFERENCE)
 _OPTION = re.compile(r"[ \t]*:(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")
-_CODE = re.compile(r"(?:0x|x|\\x|U\+|u|\\u)(?P<hex>[0-9A-Fa-f]{1,6})|&#x(?P<xml>[0-9A-Fa-f]{1,6});|(?P<decimal>\d{1,7})")
+_CODE = re.compile(
+    r"(?:0x|x|\\x|U\+|u|\\u)(?P<hex>[0-9A-Fa-f]{1,6})|&#x(?P<xml>[0-9A-Fa-f]{1,6});|(?P<decimal>\d{1,7})"
+)
 
 
 def read_substitutions(text: str) -> Substitutions:

@@ -1,16 +1,17 @@
-"""`list-table` and `csv-table` as rows: what their lines and options say, in the places where they say it."""
+"""Tables of reStructuredText as rows: of lists, of CSV, and those that are drawn."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from rag_pipeline.documents.edits import GONE, edited
+from rag_pipeline.documents.edits import ADDED, GONE, edited
 from rag_pipeline.documents.pipe_rows import row_words
 from rag_pipeline.documents.rst_inline import Substitutions, inline_edits
+from rag_pipeline.drawn_tables import read_drawn_table
 
 TABLES: Final = frozenset(["list-table", "csv-table", "flat-table"])
 _MAX_COLUMNS: Final = 200
@@ -29,6 +30,20 @@ class TableEdit(NamedTuple):
     words: str
 
 
+def drawn_edits(lines: Sequence[str], *, substitutions: Substitutions) -> list[TableEdit]:
+    """Edits of the lines of a grid or simple table that leave its rows; none for a single row, which is short."""
+    drawn = read_drawn_table(lines)
+    if drawn is None or len(drawn.rows) - drawn.header < 2:
+        return []
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    starts = [row.line for row in drawn.rows]
+    edits = [TableEdit(at, at + 1, GONE) for at in range(starts[0])]
+    for number, (row, end) in enumerate(zip(drawn.rows, [*starts[1:], len(lines)], strict=True), start=1):
+        cells = [_words(cell, substitutions) for cell in row.cells]
+        edits.append(TableEdit(row.line, end, row_words(cells, indent=indent, ends_header=number == drawn.header)))
+    return edits
+
+
 class _Row(NamedTuple):
     first: int
     cells: list[str]
@@ -42,14 +57,15 @@ def table_edits(
     try:
         rows = _csv_rows(lines, body, options) if name == "csv-table" else _listed_rows(lines, body)
         header = _header(options) if name == "csv-table" else None
-    except (csv.Error, ValueError):
+    except (csv.Error, ValueError, TypeError, OverflowError):
         return []
     in_file = next((value for key in ("file", "url") if (value := options.get(key, ("", 0))[0])), "")
     header_rows = int(value) if (value := options.get("header-rows", ("", 0))[0]).isdecimal() else 0
     if (len(rows) + bool(header) < 2 and not in_file) or any(len(row.cells) > _MAX_COLUMNS for row in rows):
         return []
     title = argument + (f" (rows in {in_file})" if in_file else "")
-    edits = [TableEdit(0, 1, " " * indent + title.strip() if title else GONE)]
+    below = f"\n{ADDED}" if header else ""  # no blank line stands between the title and the options
+    edits = [TableEdit(0, 1, " " * indent + title.strip() + below if title else GONE)]
     if header:
         rows, header_rows = [header, *rows], header_rows + 1
     starts = [row.first for row in rows]
@@ -83,7 +99,7 @@ def _options(lines: Sequence[str]) -> tuple[dict[str, tuple[str, int]], int]:
 
 def _header(options: Mapping[str, tuple[str, int]]) -> _Row | None:
     value, at = options.get("header", ("", 0))
-    records = list(csv.reader([value], **_dialect(options))) if value else []
+    records = [record for _, record in _records([value], options)] if value else []
     return _Row(at, records[0]) if records else None
 
 
@@ -94,28 +110,30 @@ def _csv_rows(lines: Sequence[str], body: int, options: Mapping[str, tuple[str, 
     margin = min(len(lines[number]) - len(lines[number].lstrip()) for number in numbers)
     first = numbers[0]
     # Blank lines stay: they may stand inside quotes.
-    reader = csv.reader((line[margin:] + "\n" for line in lines[first:]), **_dialect(options))
-    rows, at = [], first
-    for record in reader:
-        if any(cell.strip() for cell in record):
-            rows.append(_Row(at, record))
-        at = first + reader.line_num
-    return rows
+    records = _records((line[margin:] + "\n" for line in lines[first:]), options)
+    return [_Row(first + at, record) for at, record in records if any(cell.strip() for cell in record)]
 
 
-def _dialect(options: Mapping[str, tuple[str, int]]) -> dict[str, object]:
-    def mark(name: str, default: str | None) -> str | None:
+def _records(lines: Iterable[str], options: Mapping[str, tuple[str, int]]) -> Iterator[tuple[int, list[str]]]:
+    """The records of these lines, and how many lines stand before each."""
+
+    def mark(name: str) -> str:
         value = options.get(name, ("", 0))[0].strip()
         if len(value) > 1:
             value = _DELIMITERS.get(value.lower()) or chr(int(value.removeprefix("U+").removeprefix("0x"), 16))
-        return value or default
+        return value
 
-    return {
-        "delimiter": mark("delim", ","),
-        "quotechar": mark("quote", '"'),
-        "escapechar": mark("escape", None),
-        "skipinitialspace": "keepspace" not in options,
-    }
+    reader = csv.reader(
+        lines,
+        delimiter=mark("delim") or ",",
+        quotechar=mark("quote") or '"',
+        escapechar=mark("escape") or None,
+        skipinitialspace="keepspace" not in options,
+    )
+    at = 0
+    for record in reader:
+        yield at, record
+        at = reader.line_num
 
 
 def _listed_rows(lines: Sequence[str], body: int) -> list[_Row]:

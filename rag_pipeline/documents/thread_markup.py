@@ -1,4 +1,4 @@
-"""The lines of a comment that GitHub shows: what stands in HTML comments, and images that say nothing, is left out.
+"""The lines of a comment as GitHub shows them: tags and entities as text, no HTML comments, no images without words.
 
 A line scanner for blocks (fences, comments) and a token scanner for what stands inside a paragraph; both look at each
 character a bounded number of times, whatever is put before them.
@@ -10,7 +10,11 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
+from html import unescape
 from typing import NamedTuple
+
+from rag_pipeline.documents.edits import BREAK, GONE, Edit, tidied
+from rag_pipeline.documents.html_tags import MAX_TAG_CHARS, TAG, is_known, spelt_out, tag_words
 
 _BEGINS = re.compile(
     r"^(?:(?P<blank>(?:[ \t]*\n)+|[ \t]+\Z)|(?P<comment> {0,3}<!--)"
@@ -24,11 +28,12 @@ _CLOSES_FENCE = " \t>"
 _TARGET = r"\([^()\s]*(?:[ \t]+\"[^\"\n]*\")?\)"
 _IMAGE = rf"!\[[ \t]*(?:image[ \t]*)?\]{_TARGET}"
 _NOISE = re.compile(
-    rf"\\.|`+|<!--|(?P<image>\[{_IMAGE}\]{_TARGET}|{_IMAGE}|<img\b[^<>]*>)", re.IGNORECASE | re.DOTALL
-)  # fmt: skip
-_MAY_BE_NOISE = re.compile(r"<!--|!\[|<img", re.IGNORECASE)
-_ALT = re.compile(r"\balt[ \t]*=[ \t]*[\"']?[ \t]*(?!image[ \t]*[\"'/>])[^\"'\s/>]", re.IGNORECASE)
-"""A text that stands for an image; `image` is what GitHub itself puts there."""
+    rf"\\.|`+|<!--|(?P<image>\[{_IMAGE}\]{_TARGET}|{_IMAGE})|(?P<tag></?[A-Za-z])"
+    r"|(?P<entity>&(?:#\d{1,7}|#x[0-9A-F]{1,6}|[A-Z][A-Z0-9]{1,30});)",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAY_BE_NOISE = re.compile(r"<[!/A-Za-z]|!\[|&[#A-Za-z]")
+_INDENTED_CODE = re.compile(r" {4}|\t")
 
 
 class Line(NamedTuple):
@@ -112,24 +117,28 @@ def _is_quoted(line: str) -> bool:
 
 
 def _without_inline_noise(paragraph: str) -> list[str]:
-    """The paragraph's lines; of those that held nothing but noise, none."""
-    if not _MAY_BE_NOISE.search(paragraph):
+    """The paragraph's lines as words; of those that held nothing but noise, none."""
+    if not _MAY_BE_NOISE.search(paragraph) or _INDENTED_CODE.match(paragraph):
         return paragraph.split("\n")
     kept, last = [], 0
-    for start, end in _inline_noise(paragraph):
-        kept += [paragraph[last:start], "\0"]
+    for start, end, words in _inline_edits(paragraph):
+        kept += [paragraph[last:start], words]
         last = end
     kept.append(paragraph[last:])
-    lines = "".join(kept).split("\n")
-    return [line.replace("\0", "") for line in lines if "\0" not in line or line.replace("\0", "").strip(" \t>")]
+    lines = []
+    for line in "".join(kept).split("\n"):
+        shown = tidied(line) if BREAK in line else line.replace(GONE, "")
+        if shown == line or shown.strip(" \t>"):
+            lines.append(shown)
+    return lines
 
 
-def _inline_noise(paragraph: str) -> list[tuple[int, int]]:
-    """Spans of comments and of images that say nothing, outside code spans."""
+def _inline_edits(paragraph: str) -> list[Edit]:
+    """Edits that leave the words of comments, tags, images and entities, outside code spans."""
     runs: dict[int, list[int]] = defaultdict(list)
     for run in re.finditer("`+", paragraph):
         runs[run.end() - run.start()].append(run.start())
-    found: list[tuple[int, int]] = []
+    found: list[Edit] = []
     at, last_close = 0, paragraph.rfind("-->")
     while token := _NOISE.search(paragraph, at):
         start, at = token.span()
@@ -140,7 +149,26 @@ def _inline_noise(paragraph: str) -> list[tuple[int, int]]:
         elif token[0] == "<!--":
             if last_close >= start + 2:
                 at = paragraph.index("-->", start + 2) + 3
-                found.append((start, at))
-        elif token["image"] and not (token[0][0] == "<" and _ALT.search(token[0])):
-            found.append((start, at))
-    return found
+                found.append((start, at, GONE))
+        elif token["image"]:
+            found.append((start, at, GONE))
+        elif token["entity"]:
+            words = unescape(token[0])
+            found.append((start, at, " " if words.isspace() else words))
+        elif token["tag"] and (tag := TAG.match(paragraph, start, start + MAX_TAG_CHARS)):
+            if (shown := _tag_words(paragraph, tag)) is not None:
+                found.append((start, tag.end(), shown))
+            if not tag["close"] and tag["name"].lower() in ("abbr", "dfn") and (meaning := spelt_out(paragraph, tag)):
+                found.append(meaning)
+            at = tag.end()
+    return sorted(found)
+
+
+def _tag_words(paragraph: str, tag: re.Match[str]) -> str | None:
+    """What is shown in a tag's place; None for what only looks like one: `List<String>`, `<Component>`."""
+    name = tag["name"]
+    lower = name.lower()
+    if lower == "pre":
+        return BREAK
+    is_html = (lower == "img" or is_known(lower)) and (name.islower() or name.isupper())
+    return tag_words(paragraph, tag) if is_html else None

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from rag_pipeline.documents.thread_mail import FOOTERS, MAX_ATTRIBUTION_LINES, attribution_start, drop_attribution
-from rag_pipeline.documents.thread_markup import Line
+from rag_pipeline.documents.thread_markup import Line, visible_lines
 
 _FEW_WORDS = 4
 """A line of fewer words may occur by chance."""
@@ -41,7 +41,8 @@ class Said:
     def share(self, words: Sequence[str], links: Sequence[str]) -> float:
         """How much of this was said before, 0 to 1: of each three words in a row, or of the fewer that there are."""
         for unread in self._unread:
-            said, linked = _words(unread)
+            # A quote repeats what was written, or what was shown of it.
+            said, linked = _words("\n".join([unread, *(line.text for line in visible_lines(unread))]))
             self._runs.update(*(_runs(said, length) for length in range(1, _RUN + 1)), ((link,) for link in linked))
         self._unread.clear()
         runs = list(_runs(words, min(_RUN, len(words))) if words else ((link,) for link in links))

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_pipeline.lexical.analyzer import placed_terms
-from rag_pipeline.model import LegResult, SearchHit
+from rag_pipeline.model import PLACE, LegResult, SearchHit
 
 
 def hit_of(
@@ -26,8 +26,12 @@ def hit_of(
     """
     (chunk_id, document_id, title, text, url, anchor, path, repository, source_type, source_id,
      language, heading_path, start, end, updated, tokens, section, reference) = row  # fmt: skip
-    fragment = section if section is not None else anchor.format(start=start, end=end) if anchor else ""
+    # A section's own place on the page, or a name of lines in a file.
+    place = section if section and section[0] not in "#/?" else ""
+    lines = anchor.format(start=start, end=end) if anchor else ""
+    fragment = lines if section is None or place else section
     location = reference if reference and not path else f"{path or source_id}:{start}-{end}"
+    location += f"{PLACE}{place}" if place else ""
     return SearchHit(
         rank=rank, score=score, title=title or source_id, text=text, url=f"{url or ''}{fragment}",
         location=location, repository=repository, source_type=source_type,

@@ -18,7 +18,9 @@ from rag_pipeline.model import Json
 _MOST_NAMED: Final = 6
 _MOST_INDENT: Final = 200
 _BREAK = re.compile("\n")
-_LINES = re.compile(r":\d+(-\d+)?$")  # as a hit's location ends
+_LINES = re.compile(r":\d+(-\d+)?( · [^:]*)?$")  # as a hit's location ends
+_FRAGMENT = re.compile(r"(\?(plain=1|display=source))?#.*$", re.DOTALL)
+"""As the address of a hit ends: what asks a forge for these lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,7 @@ def _spellings(name: str, tenant: str) -> dict[str, Any]:
         identity = None
     without_lines = _LINES.sub("", name)
     # A location is path:1-9; an address may end in a fragment, while owner/name#1 is a name of its own.
-    names = [name, without_lines, name.partition("#")[0] if "://" in name else name]
+    names = [name, without_lines, _FRAGMENT.sub("", name) if "://" in name else name]
     return {"tenant": tenant, "document_id": identity, "names": list(dict.fromkeys(names)), "limit": _MOST_NAMED}
 
 

@@ -77,3 +77,47 @@ def test_the_third_format() -> None:
     ]  # fmt: skip
     text = extract_notebook(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}), path="a.ipynb").text
     assert text == "## Old study\n\n```python\n1 + 1\n```\n\n```text\n2\nE: v\n```\n"
+
+
+STUDY = {
+    "cells": [
+        {"cell_type": "markdown", "metadata": {"cells": [{}]}, "source": ["\n", "# T <!-- x -->\n", "\n", "words\n"]},
+        {"cell_type": "markdown", "metadata": {}, "source": []},
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "outputs": [{"output_type": "stream", "text": ["shown\n"]}],
+            "source": ["import x\n", "y = ", '"]}{"'],
+        },
+        {"cell_type": "markdown", "metadata": {}, "source": "one\nstring"},
+    ],
+    "metadata": {"input": ["a"]},
+    "nbformat": 4,
+}
+
+
+def test_lines_are_those_of_the_cells_in_the_file() -> None:
+    text = json.dumps(STUDY, indent=1)
+    source = text.split("\n")
+    extract = extract_notebook(text, path="a.ipynb")
+    lines = list(extract.source_lines or ())
+    kept = extract.text.split("\n")
+    assert len(lines) == len(kept)
+    assert lines == sorted(lines)
+    for words, part in [("# T", "# T <!--"), ("words", "words"), ("import x", "import x"), ('y = "]}{"', "y = ")]:
+        assert part in source[lines[kept.index(words)] - 1]
+    assert "import x" in source[lines[kept.index("```python")] - 1]
+    assert '"source": "one' in source[lines[kept.index("string")] - 1]
+
+
+def test_cells_are_numbered_as_they_stand_in_the_file() -> None:
+    extract = extract_notebook(json.dumps(STUDY), path="a.ipynb")
+    starts = {section.name: extract.text[section.start_char :].split("\n")[0] for section in extract.sections or ()}
+    assert starts == {"cell 1": "# T", "cell 3": "```python", "cell 4": "one"}
+
+
+def test_cells_of_a_file_with_two_lists_of_them_have_no_wrong_lines() -> None:
+    text = '{"cells": [{"cell_type": "raw", "source": "a"}],\n"cells": [\n{"cell_type": "raw", "source": "b"}]}'
+    extract = extract_notebook(text, path="a.ipynb")
+    assert extract.text == "b\n"
+    assert set(extract.source_lines or ()) == {1}

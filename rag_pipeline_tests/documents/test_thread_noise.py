@@ -91,13 +91,10 @@ def test_html_comments_are_hidden_as_on_github(text: str, shown: str) -> None:
         ('<img width="10" src="x.png">\nb', "b"),
         ('<img alt="Image" src="x.png" />\nb', "b"),
         ("![the flow](x.png)", "![the flow](x.png)"),
-        ('<img alt="image of the flow" src="x.png">', '<img alt="image of the flow" src="x.png">'),
+        ('<img alt="image of the flow" src="x.png">', "image of the flow"),
         ("`![](x.png)`", "`![](x.png)`"),
         ("```\n![](x.png)\n```", "```\n![](x.png)\n```"),
-        (
-            "<details><summary>Log</summary>\n\nline\n\n</details>",
-            "<details><summary>Log</summary>\n\nline\n\n</details>",
-        ),
+        ("<details><summary>Log</summary>\n\nline\n\n</details>", "Log\n\nline"),
     ],
 )
 def test_images_without_words_are_left_out(text: str, shown: str) -> None:
@@ -338,3 +335,30 @@ def test_a_long_conversation_of_quotes_takes_seconds() -> None:
     document = clean(item)
     assert time.process_time() - started < 8
     assert "\n> " not in document.text[5000:]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a &lt;div&gt; &amp;lt; 5&nbsp;&gt; 3 &#39;x&#x27; &unknown; a & b", "a <div> &lt; 5 > 3 'x' &unknown; a & b"),
+        ("x<sup>2</sup> H<sub>2</sub>O one<br>two<BR/>three <kbd>Ctrl</kbd>", "x^2 H2O one two three Ctrl"),
+        ("`&lt;b&gt; <b>` ``a `<i>` b`` <b>bold</b>", "`&lt;b&gt; <b>` ``a `<i>` b`` bold"),
+        ("```html\n<b>&lt;</b>\n```", "```html\n<b>&lt;</b>\n```"),
+        ("Code:\n\n    <b>&lt;</b>", "Code:\n\n    <b>&lt;</b>"),
+        ("List<String> and <Component> in <https://x.org>", "List<String> and <Component> in <https://x.org>"),
+        ('<p align="center"><img src="https://img.shields.io/x.svg" alt="build"></p>\nb', "b"),
+        ("> <i>quoted</i> &quot;words&quot;", '> quoted "words"'),
+        ("\\<b> and \\&lt;", "\\<b> and \\&lt;"),
+        ('<abbr title="World Wide">WW</abbr>', "WW (World Wide)"),
+        ("<ul><li>one</li>\n<li>two</li></ul>", "one\ntwo"),
+    ],
+)
+def test_tags_and_entities_become_text_outside_code(text: str, shown: str) -> None:
+    assert clean_description(text) == shown
+
+
+def test_a_quote_of_what_tags_and_entities_show_is_repetition() -> None:
+    said = Said()
+    said.add("The <b>first</b> value of a&nbsp;&lt;T&gt; is wrong&hellip; and x<sup>2</sup> too, for all of us.")
+    reply = "> The first value of a <T> is wrong… and x^2 too, for all of us.\n\nYes."
+    assert clean_reply(reply, said) == "Yes."

@@ -14,16 +14,20 @@ class Forge:
 
     blob: str
     anchor: str
+    source: str = ""
+    """Asks for the lines of a file that is shown as a page otherwise."""
 
 
 _FORGES = {
-    "gitlab": Forge(blob="{base}/-/blob/{commit}/{path}", anchor="#L{start}-{end}"),
+    "gitlab": Forge(blob="{base}/-/blob/{commit}/{path}", anchor="#L{start}-{end}", source="?plain=1"),
     "bitbucket": Forge(blob="{base}/src/{commit}/{path}", anchor="#lines-{start}:{end}"),
-    "codeberg": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}"),
-    "gitea": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}"),
-    "forgejo": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}"),
+    "codeberg": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}", source="?display=source"),
+    "gitea": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}", source="?display=source"),
+    "forgejo": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}", source="?display=source"),
 }
-_GITHUB = Forge(blob="{base}/blob/{commit}/{path}", anchor="#L{start}-L{end}")
+_GITHUB = Forge(blob="{base}/blob/{commit}/{path}", anchor="#L{start}-L{end}", source="?plain=1")
+_RENDERED = (".ipynb",)
+"""Files that are shown as pages on which no line can be linked to."""
 
 
 def web_base(source: str, *, web_url: str = "") -> str | None:
@@ -50,4 +54,5 @@ def link(source: str, *, commit: str, path: str, web_url: str = "") -> tuple[str
         return (folder / path).as_uri(), "#L{start}-L{end}"
     host = base.split("://", 1)[1].partition("/")[0]
     forge = next((forge for name, forge in _FORGES.items() if name in host), _GITHUB)
-    return forge.blob.format(base=base, commit=commit, path=quote(path, errors="surrogateescape")), forge.anchor
+    anchor = forge.source + forge.anchor if path.lower().endswith(_RENDERED) else forge.anchor
+    return forge.blob.format(base=base, commit=commit, path=quote(path, errors="surrogateescape")), anchor

@@ -25,6 +25,19 @@ def test_links_to_forges_and_to_files(source: str, url: str, anchor: str) -> Non
     assert link(source, commit="c0", path="a/b c.md") == (url, anchor)
 
 
+@pytest.mark.parametrize(
+    ("source", "anchor"),
+    [
+        ("https://github.com/o/n.git", "?plain=1#L{start}-L{end}"),
+        ("https://gitlab.acme.org/o/n", "?plain=1#L{start}-{end}"),
+        ("https://codeberg.org/o/n", "?display=source#L{start}-L{end}"),
+        ("/srv/x", "#L{start}-L{end}"),
+    ],
+)
+def test_a_notebooks_lines_are_those_of_its_source(source: str, anchor: str) -> None:
+    assert link(source, commit="c0", path="a/Study.ipynb")[1] == anchor
+
+
 def test_a_configured_page_wins() -> None:
     url, _ = link("/srv/x", commit="c0", path="a#b?.md", web_url="https://github.com/o/n/")
     assert url == "https://github.com/o/n/blob/c0/a%23b%3F.md"
