@@ -71,6 +71,13 @@ class GitHubProgress:
         with self._mirror.open() as store:
             return store.newest_change()
 
+    def seen(self) -> str:
+        """The mirror's count of changes, and which mirror it is."""
+        if not self._mirror.exists():
+            return ""
+        with self._mirror.open() as store:
+            return f"{store.note(_BIRTH)} {store.last_seq()}"
+
     def unread(self, reason: str) -> Failure:
         """What goes on record of a repository that could not be read."""
         tenant, name = self.repository.tenant, self.repository.name
