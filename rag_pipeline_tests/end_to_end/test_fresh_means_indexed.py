@@ -1,4 +1,4 @@
-"""A source is fresh when everything that was read of it is in the index or in the quarantine, whatever its times say."""
+"""A source is fresh when all that was read of it is in the index or in the quarantine, whatever its times say."""
 
 from __future__ import annotations
 
