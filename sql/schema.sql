@@ -375,6 +375,8 @@ CREATE TABLE rag.source_freshness (
     indexed_at     timestamptz,                -- when a run last found or made it complete
     problem        text,                       -- why it could not be read the last time; NULL: it could
     covered_at     timestamptz,                -- the newest reading by a run that covered the day of its reading
+    position_seen  text,                       -- where it stood when it was last read: a commit, a count of changes
+    position_complete text,                    -- where it stood when everything that was read of it was in the index
     PRIMARY KEY (tenant_id, repository, source)
 );
 
@@ -436,7 +438,9 @@ SELECT s.tenant_id,
         WHERE f.tenant_id = s.tenant_id AND f.repository = s.repository AND f.resolved_at IS NULL) AS failures_waiting,
        (SELECT coalesce(sum(u.cost_usd), 0) FROM rag.usage AS u
         WHERE u.tenant_id = s.tenant_id AND u.repository = s.repository
-          AND u.used_at >= date_trunc('month', now(), 'UTC')) AS cost_this_month_usd
+          AND u.used_at >= date_trunc('month', now(), 'UTC')) AS cost_this_month_usd,
+       s.position_seen,
+       s.position_complete
 FROM rag.source_freshness AS s;
 
 -- Answering ---------------------------------------------------------------------------------------------------------

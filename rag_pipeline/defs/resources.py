@@ -162,7 +162,9 @@ class Pipeline:
         with self.still_connected(connection) as live:
             for tenant, repository in sorted(taken_for):
                 key = SourceKey(tenant=tenant, repository=repository, source="drops")
-                note_asked(live, key, at=at, newest=at, covered=emptied and at.date() in days)
+                note_asked(
+                    live, key, at=at, newest=at, covered=emptied and at.date() in days, position=at.isoformat()
+                )  # fmt: skip
         self.readings.inbox_at = at if emptied else None
 
     def search(self, query: SearchQuery) -> Sequence[SearchHit]:

@@ -62,6 +62,8 @@ class EmbeddingsReport(Damage):
     """Chunks of the parts that were not fresh."""
     skipped: int = 0
     """Of these, chunks whose texts were not wanted."""
+    held: int = 0
+    """Chunks whose texts had a vector in the part as it was."""
     embedded: int = 0
     reused: int = 0
     unreadable: int = 0
@@ -162,12 +164,18 @@ def _texts(
     *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None, advance: Advance,
 ) -> Iterator[Text]:  # fmt: skip
     for part in parts:
-        report.restored += _restore(lake, part, stage, vectors, advance)
+        stored = _restore(lake, part, stage, vectors, report, advance)
         for batch in _readable(lake, part, ["text_hash", "context", "text"], report):
             report.chunks += batch.num_rows
+            every = ids_of(batch.column("text_hash"))
+            report.reused += len(stored.intersection(every))
+            new = [row for row, text_hash in enumerate(every) if text_hash not in stored]
+            report.held += len(every) - len(new)
+            if len(new) < len(every):
+                batch = batch.take(pa.array(new, pa.int64()))
             above, texts = (batch.column(name).to_pylist() for name in ("context", "text"))
             inputs = [f"{context}{text}" for context, text in zip(above, texts, strict=True)]
-            hashes = ids_of(batch.column("text_hash"))
+            hashes = [every[row] for row in new]
             chosen = set(hashes) if wanted is None else wanted(hashes)
             report.skipped += sum(text_hash not in chosen for text_hash in hashes)
             yield from (
@@ -177,14 +185,16 @@ def _texts(
             )
 
 
-def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance: Advance) -> int:
-    """Give the store the part's vectors that it lost: a new database needs no model.
+def _restore(
+    lake: Lake, part: Part, stage: str, vectors: StoredVectors, report: EmbeddingsReport, advance: Advance
+) -> set[UUID]:  # fmt: skip
+    """Give the store the part's vectors that it lost: a new database needs no model. Returns what it holds then.
 
     The file is this stage's own: damaged, it is made again, and what it held is embedded if nobody else has it.
     """
-    restored = 0
+    held: set[UUID] = set()
     if lake.fingerprint(stage, part) is None:
-        return restored
+        return held
     for whole in whole_batches(lake.read(stage, part)):
         # Which texts the model cannot read is measured again.
         batch = whole.filter(whole.column("embedding").is_valid())
@@ -193,9 +203,10 @@ def _restore(lake: Lake, part: Part, stage: str, vectors: StoredVectors, advance
         rows = [row for row, text_hash in enumerate(hashes) if text_hash in missing]
         if rows:
             matrix = _matrix(batch.column("embedding"))[rows]
-            restored += vectors.store([hashes[row] for row in rows], matrix)
+            report.restored += vectors.store([hashes[row] for row in rows], matrix)
+        held.update(hashes)
         advance(len(hashes))
-    return restored
+    return held
 
 
 def _readable(
@@ -277,10 +288,10 @@ def _to_batch(
 
 
 def _tell(progress: Progress, total: int, report: EmbeddingsReport) -> Callable[[EmbeddingProgress], None]:
-    skipped_before = report.skipped
+    before = report.skipped + report.held
 
     def tell(now: EmbeddingProgress) -> None:
-        skipped = report.skipped - skipped_before
+        skipped = report.skipped + report.held - before
         done = now.embedded + now.reused + now.unreadable + now.failed + skipped
         progress(STAGE, done=done, total=total, unit="texts")
 

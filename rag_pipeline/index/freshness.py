@@ -30,20 +30,31 @@ class SourceFreshness:
     """Quarantined items of the repository, whatever their source."""
     cost_this_month_usd: float = 0.0
     """Of the repository, whatever the source."""
+    position_seen: str | None = None
+    """Where it stood when it was last read."""
+    position_complete: str | None = None
+    """Where it stood when everything that was read of it was in the index, or in the quarantine."""
+
+    @property
+    def all_indexed(self) -> bool | None:
+        """Whether everything that was read of it is in the index or in the quarantine; None: it is not known."""
+        return None if self.position_seen is None else self.position_seen == self.position_complete
 
 
 def note_asked(
-    connection: Connection, key: SourceKey, *, at: datetime, newest: datetime | None, covered: bool = False
-) -> None:
+    connection: Connection, key: SourceKey, *, at: datetime, newest: datetime | None, covered: bool = False,
+    position: str | None = None,
+) -> None:  # fmt: skip
     """Note that a source was read from `at` on, and its newest change; an older reading changes nothing.
 
-    `covered`: by a run over the day of `at`, to the end.
+    `covered`: by a run over the day of `at`, to the end. `position`: where the source stood.
     """
     # A clock over there that is ahead of ours must not make the source look ahead of the index for ever.
     newest = min(newest, at) if newest else None
     connection.execute(
         queries("freshness")["note_asked"],
-        _key(key) | {"asked_at": at, "newest_item_at": newest, "covered_at": at if covered else None},
+        _key(key)
+        | {"asked_at": at, "newest_item_at": newest, "covered_at": at if covered else None, "position": position},
     )
 
 
@@ -58,6 +69,11 @@ def note_complete(connection: Connection, key: SourceKey, *, until: datetime, no
     connection.execute(queries("freshness")["note_complete"], _key(key) | {"complete_until": until, "indexed_at": now})
 
 
+def note_position(connection: Connection, key: SourceKey, *, position: str) -> None:
+    """Note that everything that was read of a source up to this position is in the index, or in the quarantine."""
+    connection.execute(queries("freshness")["note_position"], _key(key) | {"position": position})
+
+
 def covered(connection: Connection) -> dict[SourceKey, datetime]:
     """Of each source that is complete up to less: the newest reading by a run that covered the day of its reading."""
     rows = connection.execute(queries("freshness")["covered"])
@@ -70,7 +86,7 @@ def freshness(connection: Connection) -> Sequence[SourceFreshness]:
         SourceFreshness(
             key=SourceKey(tenant=row[0], repository=row[1], source=row[2]), asked_at=row[3], newest_item_at=row[4],
             complete_until=row[5], indexed_at=row[6], problem=row[7] or "", failures_waiting=row[8],
-            cost_this_month_usd=row[9],
+            cost_this_month_usd=row[9], position_seen=row[10], position_complete=row[11],
         )
         for row in connection.execute(queries("freshness")["sources"])
     ]  # fmt: skip

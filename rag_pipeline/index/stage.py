@@ -7,11 +7,15 @@ is withheld, keeps its former state in the index, and is quarantined. A chunk th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import islice
+from typing import overload
 from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
 
 from rag_pipeline.errors import ConfigError, PartError
 from rag_pipeline.forgotten import Forgotten
@@ -26,7 +30,7 @@ from rag_pipeline.index.segments import merge_segments, rebuild_if_outdated
 from rag_pipeline.index.spaces import SpaceVectors, vector_table
 from rag_pipeline.index.writer import Entry, IndexWriter, WriteReport
 from rag_pipeline.lake.derive import Damage, Source, combine, is_partial, leave_aside, parts_in
-from rag_pipeline.lake.schemas import chunks_of, documents_of
+from rag_pipeline.lake.schemas import chunks_of, documents_of, id_bytes, ids_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import Chunk, DayRange, Document, EmbeddingSpace, Failure, failure_of
 from rag_pipeline.progress import Advance, Progress
@@ -146,7 +150,7 @@ def _index_part(
     partial = is_partial((held or {}).get("fingerprint"))
     entries = (entry for entry in _entries(lake, part) if not forgotten.covers(entry.document))
     while batch := list(islice(entries, _BATCH)):
-        hashes = list({chunk.text_hash for entry in batch for chunk in entry.chunks})
+        hashes = list({text_hash for entry in batch for text_hash in _hashes(entry)})
         known = vectors.known(hashes)
         missing = [text_hash for text_hash in hashes if text_hash not in known]
         unreadable = vectors.unreadable(missing) if missing else set()
@@ -155,7 +159,7 @@ def _index_part(
             report.failures += [_unchunked(entry) for entry in batch if _lacks_chunks(entry)]
         chunked = [entry for entry in batch if not ((partial or held is None) and _lacks_chunks(entry))]
         complete = [entry for entry in chunked if _is_complete(entry, known | unreadable, report.failures)]
-        report.unreadable += sum(chunk.text_hash in unreadable for entry in complete for chunk in entry.chunks)
+        report.unreadable += sum(text_hash in unreadable for entry in complete for text_hash in _hashes(entry))
         written = writer.write(complete)
         report.written.add(written)
         if written.rows:
@@ -166,26 +170,65 @@ def _index_part(
         advance(len(batch))
 
 
+class _ChunksOf(Sequence[Chunk]):
+    """The chunks of one document, made only where they are looked at: those of an unchanged document never are."""
+
+    def __init__(self, rows: Sequence[pa.RecordBatch] = ()) -> None:
+        self._rows = rows
+        self._made: list[Chunk] | None = None
+        self.hashes = [text_hash for batch in rows for text_hash in ids_of(batch.column("text_hash"))]
+
+    @property
+    def _chunks(self) -> list[Chunk]:
+        if self._made is None:
+            self._made = [chunk for batch in self._rows for chunk in chunks_of(batch)]
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @overload
+    def __getitem__(self, index: int) -> Chunk: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Chunk]: ...
+
+    def __getitem__(self, index: int | slice) -> Chunk | Sequence[Chunk]:
+        return self._chunks[index]
+
+
 def _entries(lake: Lake, part: Part) -> Iterator[Entry]:
     """Documents with their chunks: both files are in the same order of documents, so one pass joins them."""
-    groups = groupby(_chunks(lake, part), key=lambda chunk: chunk.document_id)
+    groups = _grouped(lake.read("chunks", part))
     group = next(groups, None)
     for document in _documents(lake, part):
-        chunks: list[Chunk] = []
-        if group is not None and group[0] == document.document_id:
-            chunks = list(group[1])
+        chunks = _ChunksOf()
+        if group is not None and group[0] == document.document_id.bytes:
+            chunks = _ChunksOf(group[1])
             group = next(groups, None)
         yield Entry(document=document, chunks=chunks)
+
+
+def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, list[pa.RecordBatch]]]:
+    """Ids of documents with the rows of their chunks, in the order of the file."""
+    owner, rows = b"", list[pa.RecordBatch]()
+    for batch in batches:
+        ids = id_bytes(batch.column("document_id"))
+        starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(ids)], strict=True):
+            found = batch.column("document_id")[start].as_py()
+            if found != owner:
+                if rows:
+                    yield owner, rows
+                owner, rows = found, []
+            rows.append(batch.slice(start, end - start))
+    if rows:
+        yield owner, rows
 
 
 def _documents(lake: Lake, part: Part) -> Iterable[Document]:
     for batch in lake.read("documents", part):
         yield from documents_of(batch)
-
-
-def _chunks(lake: Lake, part: Part) -> Iterable[Chunk]:
-    for batch in lake.read("chunks", part):
-        yield from chunks_of(batch)
 
 
 def _lacks_chunks(entry: Entry) -> bool:
@@ -198,10 +241,15 @@ def _unchunked(entry: Entry) -> Failure:
     return failure_of(entry.document, stage=STAGE, reason=reason)
 
 
+def _hashes(entry: Entry) -> Sequence[UUID]:
+    assert isinstance(entry.chunks, _ChunksOf)
+    return entry.chunks.hashes
+
+
 def _is_complete(entry: Entry, known: set[UUID], failures: list[Failure]) -> bool:
-    missing = next((chunk for chunk in entry.chunks if chunk.text_hash not in known), None)
-    if missing is None:
+    if known.issuperset(_hashes(entry)):
         return True
+    missing = next(chunk for chunk in entry.chunks if chunk.text_hash not in known)
     lines = f"lines {missing.start_line} to {missing.end_line}"
     reason = f"{lines} have no vector: materialize embeddings for this day again"
     failures.append(failure_of(entry.document, stage=STAGE, reason=reason))

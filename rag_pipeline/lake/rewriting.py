@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from rag_pipeline.errors import DamagedPart
 from rag_pipeline.lake.store import Lake, Part
 
 
@@ -15,8 +16,21 @@ def rewrite_part(
 ) -> int:  # fmt: skip
     """Pass each batch of a part through `change` and write the result in its place; returns the rows that are left.
 
-    `schema` is that of the result, where it is another one. A part without rows is removed.
+    `schema` is that of the result, where it is another one. A part without rows is removed. One that is damaged is
+    emptied: nothing of it is left, and its owner makes it again.
     """
+    try:
+        return _rewrite(lake, stage, part, change, fingerprint=fingerprint, schema=schema)
+    except DamagedPart:
+        if not lake.give_up(stage, part):
+            raise
+        return 0
+
+
+def _rewrite(
+    lake: Lake, stage: str, part: Part, change: Callable[[pa.RecordBatch], pa.RecordBatch], *, fingerprint: str,
+    schema: pa.Schema | None,
+) -> int:  # fmt: skip
     tags = lake.tags(stage, part) or {}
     batches = lake.read(stage, part)
     first = next(batches, None)

@@ -201,6 +201,20 @@ class Lake:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, stage, part, error) from error
 
+    def read_or_give_up(
+        self, stage: str, part: Part, *, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
+        """As `read`; a damaged part is emptied, so that what it held is gone, and its owner makes it again.
+
+        Raises:
+            RefusedPart: the file is there and may not be read.
+        """
+        try:
+            yield from self.read(stage, part, columns=columns)
+        except DamagedPart:
+            if not self.give_up(stage, part):
+                raise
+
     @contextlib.contextmanager
     def writer(self, stage: str, part: Part, *, schema: pa.Schema) -> Iterator[PartWriter]:
         """A writer that replaces the part when the block ends without an error; with no rows at all it removes it."""

@@ -113,7 +113,7 @@ def _in_lake(target: Target, lake: Lake) -> dict[UUID, tuple[str, str, str | Non
         if part.tenant != target.tenant:
             continue
         for stage in RAW_STAGES:
-            for batch in lake.read(stage, part, columns=_COLUMNS):
+            for batch in lake.read_or_give_up(stage, part, columns=_COLUMNS):
                 for item in items_of(batch):
                     id_ = document_id(tenant=item.tenant, source_type=item.source_type, source_id=item.source_id)
                     if target.name in (str(id_), item.source_id, item.path, item.url):

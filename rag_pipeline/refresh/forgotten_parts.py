@@ -60,12 +60,12 @@ def find_parts(lake: Lake, forgotten: Forgotten) -> Iterator[PartFindings]:
         raw = find_forgotten(lake, part, RAW_STAGES, forgotten)
         found = PartFindings(part=part, raw=raw, gone=set(raw.gone), rows=Counter(raw.rows))
         ids: set[UUID] = set()
-        for batch in lake.read("documents", part, columns=_COLUMNS):
+        for batch in lake.read_or_give_up("documents", part, columns=_COLUMNS):
             covered = {document.document_id for document in documents_of(batch) if forgotten.covers(document)}
             found.gone |= covered
             ids |= set(ids_of(batch.column("document_id")))
         found.rows["documents"] = len(ids & found.documents)
-        for batch in lake.read("chunks", part, columns=["document_id"]):
+        for batch in lake.read_or_give_up("chunks", part, columns=["document_id"]):
             # A chunk whose document is not in the part belongs to what was taken out of it.
             there = ids_of(batch.column("document_id"))
             found.rows["chunks"] += sum(id_ in found.documents or id_ not in ids for id_ in there)
@@ -80,7 +80,7 @@ def held_texts(lake: Lake, tenant: str, without: Mapping[Part, Collection[UUID]]
         if part.tenant != tenant:
             continue
         leaving = without.get(part, ())
-        for batch in lake.read("chunks", part, columns=["document_id", "text_hash"]):
+        for batch in lake.read_or_give_up("chunks", part, columns=["document_id", "text_hash"]):
             pairs = zip(ids_of(batch.column("document_id")), ids_of(batch.column("text_hash")), strict=True)
             held |= {text for document, text in pairs if document not in leaving}
     return held
@@ -93,7 +93,7 @@ def remove_from_part(
     part = found.part
     kept = {
         id_
-        for batch in lake.read("documents", part, columns=["document_id"])
+        for batch in lake.read_or_give_up("documents", part, columns=["document_id"])
         for id_ in ids_of(batch.column("document_id"))
     } - found.documents
     new = _Fingerprints(settings, lake, found, is_empty=not kept)
@@ -114,7 +114,7 @@ def remove_from_part(
 
 def _texts_of(lake: Lake, part: Part, documents: Collection[UUID]) -> set[UUID]:
     texts: set[UUID] = set()
-    for batch in lake.read("chunks", part, columns=["document_id", "text_hash"]):
+    for batch in lake.read_or_give_up("chunks", part, columns=["document_id", "text_hash"]):
         pairs = zip(ids_of(batch.column("document_id")), ids_of(batch.column("text_hash")), strict=True)
         texts |= {text for document, text in pairs if document in documents}
     return texts

@@ -1,7 +1,8 @@
 """How fresh the index is: what is known of each source against what the settings ask for. Pure: no clock, no database.
 
-A source is complete up to the moment whose run read it, covered the day of that reading, and left nothing over. So a
-run over an old day makes nothing fresh, and a source that shows a newer change than that moment is ahead of the index.
+A source is fresh when the position at which it was last read is the one up to which everything is in the index or in
+the quarantine. It is complete up to the moment whose run read it, covered the day of that reading, and left nothing
+over: a run over an old day makes nothing fresh, and one that failed does not either.
 """
 
 from __future__ import annotations
@@ -175,9 +176,10 @@ def _state(row: SourceFreshness, lag: timedelta | None, settings: Settings, *, h
     if lag > timedelta(hours=settings.freshness.max_lag_hours):
         return State.STALE, f"complete until {row.complete_until:%Y-%m-%d %H:%M} UTC, {spoken_lag(lag)} ago"
     newest = row.newest_item_at
-    if newest is not None and newest > row.complete_until:
+    # The time of a change proves nothing, where it is known what was indexed: it may be shown long after it was made.
+    if row.all_indexed is not True and newest is not None and newest > row.complete_until:
         return State.BEHIND, f"shows a change of {newest:%Y-%m-%d %H:%M} UTC that is not indexed"
-    if has_pending:
+    if has_pending or row.all_indexed is False:
         return State.BEHIND, "shows changes that are not indexed"
     return State.FRESH, ""
 
@@ -188,8 +190,12 @@ def _judge_drops(
     longest = timedelta(hours=settings.freshness.max_lag_hours)
     lag = now - row.complete_until if row.complete_until else None
     newest, until = row.newest_item_at, row.complete_until
-    is_ahead = bool(pending) or (newest is not None and (until is None or newest > until))
+    is_ahead = bool(pending) or row.all_indexed is False
+    if row.all_indexed is None:
+        is_ahead = is_ahead or (newest is not None and (until is None or newest > until))
     state, why = (State.BEHIND, "drops were taken and are not indexed yet") if is_ahead else (State.FRESH, "")
+    if waiting_since is not None and not is_ahead:
+        state, why = State.BEHIND, "drops wait in the inbox"
     if is_ahead and newest is not None and now - newest > longest:
         state, why = State.STALE, f"drops were taken {spoken_lag(now - newest)} ago and are not indexed"
     if waiting_since is not None and now - waiting_since > longest:

@@ -66,6 +66,11 @@ class GitProgress:
         head = self._timeline().head
         return head.at if head else None
 
+    def seen(self) -> str:
+        """The commit at which the branch stands; empty: it has none."""
+        head = self._timeline().head
+        return head.commit if head else ""
+
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """The first day that the index has not seen, for everything after it follows; none when it is up to date."""
         timeline = self._timeline()

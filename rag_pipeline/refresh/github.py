@@ -71,6 +71,13 @@ class GitHubProgress:
         with self._mirror.open() as store:
             return store.newest_change()
 
+    def seen(self) -> str:
+        """The mirror's count of changes, and which mirror it is."""
+        if not self._mirror.exists():
+            return ""
+        with self._mirror.open() as store:
+            return f"{_birth_of(store)} {store.last_seq()}"
+
     def unread(self, reason: str) -> Failure:
         """What goes on record of a repository that could not be read."""
         tenant, name = self.repository.tenant, self.repository.name
@@ -135,11 +142,15 @@ class GitHubProgress:
 
     def _fingerprint(self, store: Store) -> str:
         """Changes when the same threads could give other chunks, and when the mirror counts its changes anew."""
-        if store.note(_BIRTH) is None:
-            store.set_note(_BIRTH, uuid4().hex)
         return combine(
-            pipeline_fingerprint(self._settings), GITHUB_SOURCE_VERSION, str(store.note(_BIRTH)), str(self._first_day)
+            pipeline_fingerprint(self._settings), GITHUB_SOURCE_VERSION, _birth_of(store), str(self._first_day)
         )
+
+
+def _birth_of(store: Store) -> str:
+    if store.note(_BIRTH) is None:
+        store.set_note(_BIRTH, uuid4().hex)
+    return str(store.note(_BIRTH))
 
 
 def _asked(requests: int) -> str:

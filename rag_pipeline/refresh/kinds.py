@@ -66,6 +66,13 @@ class KindProgress:
         with memory_of(self._settings, self._kind.name, self.repository) as memory:
             return max((item.changed_at for item in memory.items()), default=None)
 
+    def seen(self) -> str:
+        """The memory's count of changes, and which memory it is."""
+        if not self.is_read():
+            return ""
+        with memory_of(self._settings, self._kind.name, self.repository) as memory:
+            return f"{memory.birth} {max((item.seq for item in memory.items()), default=0)}"
+
     def pending(self, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
         """The days of everything that changed since the position."""
         if not self._path.exists():

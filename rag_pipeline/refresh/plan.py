@@ -12,7 +12,7 @@ from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.forgetting import marks
-from rag_pipeline.index.freshness import covered, note_complete
+from rag_pipeline.index.freshness import covered, freshness, note_complete, note_position
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
@@ -133,14 +133,19 @@ def note_progress(
     run which covered its day, up to that one's.
     """
     sources = _sources(settings, lake, now=now, git=git)
+    # Before it is looked up what is left of them: what is read from here on is not part of it.
+    seen = {row.key: row.position_seen for row in freshness(connection)}
     moved = [source.key.repository for source in sources if _is_moved(source, connection, space, lake, days)]
     # Looked up after the positions were moved: of runs that end at once, one sees what the other did.
     by_others = covered(connection)
     for source in sources:
         read_at = readings.of(source.key)
         until = read_at if read_at is not None and read_at.date() in days else by_others.get(source.key)
-        if until is not None and pending_of(source, connection, space) == []:
-            note_complete(connection, source.key, until=until, now=now)
+        if pending_of(source, connection, space) == []:
+            if position := seen.get(source.key):
+                note_position(connection, source.key, position=position)
+            if until is not None:
+                note_complete(connection, source.key, until=until, now=now)
     return moved
 
 

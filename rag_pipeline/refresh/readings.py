@@ -34,6 +34,9 @@ class Readable(Protocol):
     def newest(self) -> datetime | None:
         """When the newest change happened that was read; None: there is none."""
 
+    def seen(self) -> str:
+        """Where the source stands, by what was read of it: another one whenever there is something new."""
+
 
 R = TypeVar("R", bound=Readable)
 
@@ -132,5 +135,7 @@ def _note(source: Readable, *, connection: Connection, at: datetime, days: DayRa
         note_unreadable(connection, source.key, reason=redact(reason).text, now=at)
         return False
     covered = days is not None and at.date() in days
-    note_asked(connection, source.key, at=at, newest=source.newest(), covered=covered)
+    note_asked(
+        connection, source.key, at=at, newest=source.newest(), covered=covered, position=source.seen() or None
+    )  # fmt: skip
     return True

@@ -20,7 +20,7 @@ class Quality(Section):
     """Whether checks run in each refresh, and stop it; otherwise only when somebody launches them."""
     max_failures: int = Field(default=50, ge=0)
     max_failure_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """A run fails when more items than `max_failures` and a larger share than this failed."""
+    """A source is stopped when more of its items than `max_failures` and a larger share than this failed in a run."""
     accepted: tuple[str, ...] = ()
     """Findings of checks that block nothing any more, as they name themselves: `stage.finding`."""
     min_history: int = Field(default=8, ge=2)

@@ -39,7 +39,7 @@ def find_forgotten(lake: Lake, part: Part, stages: Sequence[str], forgotten: For
     columns = None if forgotten.has_authors(part.tenant) else _IDENTITY
     for stage in stages:
         rows = 0
-        for batch in lake.read(stage, part, columns=columns):
+        for batch in lake.read_or_give_up(stage, part, columns=columns):
             for item in items_of(batch):
                 left = forgotten.left_of(item)
                 if left is item:
@@ -67,7 +67,7 @@ def remove_forgotten(lake: Lake, part: Part, found: RawFindings, forgotten: Forg
 
 def _fingerprint_of_rest(lake: Lake, stage: str, part: Part, forgotten: Forgotten) -> str | None:
     digest, rows = hashlib.blake2b(digest_size=16), 0
-    for batch in lake.read(stage, part):
+    for batch in lake.read_or_give_up(stage, part):
         for item in forgotten.kept(items_of(batch)):
             digest.update(digest_of(item))
             rows += 1

@@ -272,7 +272,7 @@ def test_sources_are_not_asked_where_that_is_switched_off(watched, repository):
 def test_drops_complain_only_when_they_wait_for_too_long(watched):
     watched.installation.run("2024-01-10", "2024-01-31")
     watched.installation.drop("runbook.md", "Restart the broker.")
-    assert watched.standings() == {"inbox drops": "fresh", "project git": "fresh"}
+    assert watched.standings() == {"inbox drops": "behind", "project git": "fresh"}
     assert watched.launched(minutes=15) == []
     watched.installation.now += timedelta(days=2)
     assert watched.standings() == {"inbox drops": "stale", "project git": "stale"}

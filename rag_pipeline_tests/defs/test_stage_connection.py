@@ -34,7 +34,7 @@ def test_what_failed_is_put_on_record_whatever_became_of_the_connection(
         if is_lost:
             with connect(database) as other:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", [held.info.backend_pid])
-        found = quarantine(pipeline, held, [FAILURE], stage="chunks", days=DAYS, items=100)
+        found = quarantine(pipeline, held, [FAILURE], stage="chunks", days=DAYS, items={})
         assert held.closed is is_lost
     assert "cannot be cut" in str(found["quarantined_items"])
     with connected(database) as connection:

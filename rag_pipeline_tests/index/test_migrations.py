@@ -18,7 +18,7 @@ from rag_pipeline.embedded.binaries import programs
 from rag_pipeline.errors import DatabaseUnavailable, MigrationError
 from rag_pipeline.index.database import connect, connect_with_vectors, connected
 from rag_pipeline.index.graph import ensure_graph, has_graph
-from rag_pipeline.index.migrations import Migration, migrate, pending, read_migrations
+from rag_pipeline.index.migrations import _EARLIER, Migration, migrate, pending, read_migrations
 from rag_pipeline.index.spaces import SpaceVectors, create_space
 from rag_pipeline.index.sql_files import sql_folder
 from rag_pipeline.model import text_hash
@@ -56,6 +56,23 @@ def test_a_second_migration_finds_nothing_to_do(empty_database):
     assert migrate(empty_database) == []
     with connect(empty_database) as connection:
         assert connection.execute("SELECT xmin, * FROM rag.schema_migrations").fetchall() == before
+
+
+def test_a_migration_that_has_landed_is_never_edited():
+    """Each is in the list with its checksum: add the line of a new one, and never change another."""
+    lines = (Path(__file__).parent / "landed_migrations.txt").read_text(encoding="utf-8").splitlines()
+    landed = {line.split()[1]: line.split()[0] for line in lines if not line.startswith("#")}
+    there = {f"{m.version:04d}_{m.name}.sql": m.checksum for m in read_migrations()}
+    assert there == landed
+
+
+@pytest.mark.parametrize("earlier", _EARLIER[9])
+def test_a_database_of_an_earlier_text_of_0009_is_migrated(empty_database, earlier):
+    migrate(empty_database, migrations=[m for m in read_migrations() if m.version <= 9])
+    with connect(empty_database) as connection:
+        connection.execute("UPDATE rag.schema_migrations SET checksum = %s WHERE version = 9", (earlier,))
+    assert [m.version for m in migrate(empty_database)] == [m.version for m in read_migrations() if m.version > 9]
+    assert migrate(empty_database) == []
 
 
 def test_the_migrations_build_schema_sql(server, empty_database):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag_pipeline.errors import PermanentError
+from rag_pipeline.lake.rewriting import rewrite_part
 from rag_pipeline.lake.store import Lake, Part
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
@@ -233,3 +234,27 @@ def test_small_batches_are_written_together(local):
         assert writer.rows == 2_000
     assert numbers(local) == list(range(2_000))
     assert pq.ParquetFile(local.path("chunks", PART)).num_row_groups == 1
+
+
+def test_a_damaged_part_is_given_up_and_a_whole_one_is_not(local):
+    put(local, *range(20_000))
+    path = Path(local.path("chunks", PART))
+    whole = path.read_bytes()
+    assert not local.give_up("chunks", PART)
+    assert path.read_bytes() == whole
+    content = bytearray(whole)
+    content[100:104] = bytes(255 - byte for byte in content[100:104])
+    path.write_bytes(content)
+    assert local.tags("chunks", PART) is not None, "its footer is whole"
+    assert local.give_up("chunks", PART)
+    assert (path.read_bytes(), local.tags("chunks", PART)) == (b"", None)
+
+
+def test_who_forgets_empties_what_cannot_be_read(local):
+    put(local, *range(20_000))
+    path = Path(local.path("chunks", PART))
+    path.write_bytes(path.read_bytes()[:-20])
+    assert list(local.read_or_give_up("chunks", PART)) == []
+    assert path.read_bytes() == b""
+    path.write_bytes(b"nonsense")
+    assert rewrite_part(local, "chunks", PART, lambda batch: batch, fingerprint="new") == 0

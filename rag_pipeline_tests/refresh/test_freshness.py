@@ -107,7 +107,7 @@ def test_what_could_not_be_read_before_is_told_and_run():
     ("hours_ago", "newest_hours_ago", "waiting_hours", "state"),
     [
         (900, 901, None, State.FRESH), (900, 1, None, State.BEHIND), (900, 40, None, State.STALE),
-        (900, 901, 1, State.FRESH), (900, 901, 37, State.STALE),
+        (900, 901, 1, State.BEHIND), (900, 901, 37, State.STALE),
     ],
 )  # fmt: skip
 def test_drops_are_late_only_while_there_is_one(hours_ago, newest_hours_ago, waiting_hours, state):
