@@ -10,7 +10,7 @@ from rag_pipeline.documents.redaction.blocks import value_before, values_in_bloc
 from rag_pipeline.documents.redaction.literals import Value, default_at, pieces, value_at
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
-from rag_pipeline.documents.redaction.prose import find_stated
+from rag_pipeline.documents.redaction.prose import find_pair, find_stated
 from rag_pipeline.documents.redaction.spans import MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_random
 
@@ -102,6 +102,8 @@ def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding
             yield from _judged(text, at, at + length, code=code)
             if word in _STATED_WORDS:
                 yield from find_stated(text, at, code=code)
+            elif word == "cred":
+                yield from find_pair(text, at)
     for at in places(lowered, "key"):
         if _is_key(text, lowered, at):
             yield from _judged(text, at, at + 3, code=code)

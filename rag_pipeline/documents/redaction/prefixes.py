@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rag_pipeline.documents.redaction.spans import Finding
-from rag_pipeline.documents.redaction.values import is_placeholder, is_random
+from rag_pipeline.documents.redaction.values import is_placeholder, is_random, looks_drawn
 
 
 class _Prefixed(NamedTuple):
@@ -39,6 +39,14 @@ _SHORT_MARKS: Final = frozenset(["pagerduty-token", "vault-token"])
 """Code may look like these; a random value does not look like code."""
 
 
+_DISCORD = (
+    "discord-token",
+    re.compile(r"(?<![\w.-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}(?![\w-])", re.ASCII),
+)
+_FACEBOOK = ("facebook-access-token", re.compile(r"\b\d{15,16}[|%][0-9A-Za-z_-]{27,40}(?![\w-])", re.ASCII))
+_OF_VENDORS: Final = {"discord": _DISCORD, "bot token": _DISCORD, "bot_token": _DISCORD, "facebook": _FACEBOOK}
+
+
 def find_prefixed(text: str, *, has_run: bool = True) -> Iterator[Finding]:
     """Every token of these formats; `has_run`: what `holds_run` says of the text."""
     for kind, mark, before, whole in _PREFIXED:
@@ -47,6 +55,14 @@ def find_prefixed(text: str, *, has_run: bool = True) -> Iterator[Finding]:
         for marked in mark.finditer(text):
             found = whole.match(text, _start(text, marked.start(), before))
             if found and not is_placeholder(found.group()) and (kind not in _SHORT_MARKS or is_random(found.group())):
+                yield Finding(kind=kind, start=found.start(), end=found.end(), rank=1)
+
+
+def find_of_vendors(text: str, lowered: str) -> Iterator[Finding]:
+    """Tokens of formats that mean something only in a text that names their vendor."""
+    for kind, pattern in {_OF_VENDORS[word] for word in _OF_VENDORS if word in lowered}:
+        for found in pattern.finditer(text):
+            if not is_placeholder(found.group()) and looks_drawn(found.group()):
                 yield Finding(kind=kind, start=found.start(), end=found.end(), rank=1)
 
 

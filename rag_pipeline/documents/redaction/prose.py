@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from rag_pipeline.documents.redaction.plausible import is_plausible
-from rag_pipeline.documents.redaction.spans import Finding
+from rag_pipeline.documents.redaction.spans import Finding, places
 from rag_pipeline.documents.redaction.values import is_easy
 
-FOREIGN: Final = (
+_FOREIGN: Final = (
     "kennwort",
     "wachtwoord",
     "senha",
@@ -27,10 +27,10 @@ FOREIGN: Final = (
     "비밀번호",
 )
 """Words for a password that do not hold `pass`, in small letters."""
-PAIRS: Final = ("login", "credential", "creds", "zugangsdaten", "identifiants", "credenciales", "credenciais", "log in")
+_PAIRS: Final = ("login", "zugangsdaten", "identifiants", "log in")
 """Words that a user and a password may follow."""
 
-_WORD = rf"(?:pass(?:word|wort|phrase|code|wd|e)?|pwd?|{'|'.join(FOREIGN)})"
+_WORD = rf"(?:pass(?:word|wort|phrase|code|wd|e)?|pwd?|{'|'.join(_FOREIGN)})"
 _ABOUT = (
     r"[ \t]*\([^()\n]{1,40}\)"
     r"|[ \t]+(?:for|of|to|on|in|at|from|für|zu|zum|zur|vom|von|des|der|de|du|del|da|do|para|pour|voor|van|till|di)[ \t]+"
@@ -56,7 +56,7 @@ _GIVEN_BEFORE = re.compile(
 )
 _USER = r"[\"'`*_]{0,3}[A-Za-z][\w.@+-]{0,60}[\"'`*_]{0,3}"
 _PAIR = re.compile(
-    rf"(?:login|credentials?|creds|zugangsdaten|identifiants|credenciales|credenciais)\b[^\n:=/]{{0,30}}[:=][ \t]*{_USER}"
+    rf"(?:login|cred(?:ential)?s?|zugangsdaten|identifiants|credenciales|credenciais)\b[^\n:=/]{{0,30}}[:=][ \t]*{_USER}"
     rf"[ \t]*[/:|][ \t]*{_VALUE}",
     re.IGNORECASE,
 )
@@ -75,8 +75,22 @@ def find_stated(text: str, at: int, *, code: bool) -> Iterator[Finding]:
     yield from _judged(text, stated.start("value"), stated["value"], quote=stated["quote"], is_sure=bool(stated["sign"]))
 
 
-def find_pairs(text: str, at: int) -> Iterator[Finding]:
-    """The password after its user: `credentials: admin / …`."""
+def find_foreign(text: str, lowered: str, *, code: bool) -> Iterator[Finding]:
+    """Passwords after a word of another language for one; `lowered` is the text in small letters."""
+    for word in _FOREIGN:
+        for at in places(lowered, word):
+            yield from find_stated(text, at, code=code)
+
+
+def find_pairs(text: str, lowered: str) -> Iterator[Finding]:
+    """Passwords after their user: `login: admin / …`; `lowered` is the text in small letters."""
+    for word in _PAIRS:
+        for at in places(lowered, word):
+            yield from find_pair(text, at)
+
+
+def find_pair(text: str, at: int) -> Iterator[Finding]:
+    """The password of the pair whose name begins there: `credentials: admin / …`."""
     if pair := _PAIR.match(text, at) or _LOG_IN.match(text, at):
         yield from _judged(text, pair.start("value"), pair["value"], quote="", is_sure=True)
 
