@@ -26,29 +26,49 @@ _WITH_SHORT_PASSWORD = re.compile(
 _COMMAND_ENDS = re.compile(r"[;|&](?=\s|[;|&])")
 _PORTS = re.compile(r"\d+:\d+|/.*")
 _GIVEN: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?i:jdbc:oracle:(?:thin|oci8?|kprb)):[\"']?[\w$#.-]{1,60}/\"?([^\s@\"'/]{3,100})\"?@",
-        r"\b(?:sqlplus|sqlldr|expdp|impdp|imp|exp|rman)(?: +-\w+(?: +\d)?){0,5} +(?:target +)?[\"']?[\w$#.-]{1,60}/\"?"
-        r"([^\s@\"'/]{3,100})\"?@",
-        r"(?<![\w.-])[\w.-]{1,60}:([^\s:@/\"'`]{3,100})@(?:tcp|unix)\(",
-        r"\b(?:smbclient|rpcclient)\b[^\n|;]{0,200}? (?:-U|--user)[ =]?[\"']?[\w.\\/@-]{1,80}%([^\s\"']{4,100})",
-        r"\b[xw]freerdp\b[^\n|;]{0,200}? /p:[\"']?([^\s\"']{4,100})",
-        r"(?i:\bnet use )[^\n|;]{0,120}? ([^\s/\"'\\*:][^\s\"']{3,100}) +/(?i:user):",
-        r"\blftp\b[^\n|;]{0,120}? -u +[\"']?[\w.@-]{1,60},([^\s\"',]{4,100})",
-        r"\bhttps?(?: +-\w+| +--[\w-]{1,40}(?:=\S{1,100})?){0,5} +(?:-a|--auth)[ =][\"']?[\w.-]{1,60}:([^\s\"':]{3,100})",
-        r"(?i:getconnection)\([^,\n]{1,200},\s*\"[^\"\n]{0,60}\",\s*\"([^\"\s]{3,100})\"",
-        r"\b(?:echo|printf)(?: +-[ne]{1,2})? +[\"']?(?:[\w.-]{1,40}:)?([^\s\"'|]{4,100})[\"']? *\| *(?:sudo +(?:-\w+ +){0,3}-S"
-        r"|[^\n|]{0,200}?--password-stdin|(?:sudo +)?chpasswd|(?:sudo +)?passwd +--stdin)",
-        r"\b(?:un)?zip\b[^\n|;]{0,100}? -P +[\"']?([^\s\"'-][^\s\"']{3,100})",
-        r"\b(?:7z[ar]?|rar|unrar)\b[^\n|;]{0,100}? -p[\"']?([^\s\"'-][^\s\"']{3,100})",
-        r"\buser(?:add|mod)\b[^\n|;]{0,200}? (?:-p|--password)[ =][\"']?([^\s\"'-][^\s\"']{3,100})",
-        r"\bgh secret set +\w{0,40}(?:PASS|PW|SECRET|TOKEN|KEY|CRED)\w{0,40} [^\n|;]{0,80}?(?:-b|--body)[ =][\"']?"
-        r"([^\s\"']{4,200})",
-        r"assword[^\n]{0,20}\n[^\n]{0,10}send(?: --)? +\"([^\s\"\\]{4,100})\\[rn]",
+    (words, re.compile(pattern))
+    for words, pattern in (
+        (("jdbc:oracle:",), r"(?i:jdbc:oracle:(?:thin|oci8?|kprb)):[\"']?[\w$#.-]{1,60}/\"?([^\s@\"'/]{3,100})\"?@"),
+        (
+            ("sqlplus ", "sqlldr ", "expdp ", "impdp ", "rman "),
+            r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)(?: +-\w+(?: +\d)?){0,5} +(?:target +)?[\"']?[\w$#.-]{1,60}/\"?"
+            r"([^\s@\"'/]{3,100})\"?@",
+        ),
+        (("@tcp(", "@unix("), r"(?<![\w.-])[\w.-]{1,60}:([^\s:@/\"'`]{3,100})@(?:tcp|unix)\("),
+        (
+            ("smbclient", "rpcclient"),
+            r"\b(?:smbclient|rpcclient)\b[^\n|;]{0,200}? (?:-U|--user)[ =]?[\"']?[\w.\\/@-]{1,80}%([^\s\"']{4,100})",
+        ),
+        (("freerdp",), r"\b[xw]freerdp\b[^\n|;]{0,200}? /p:[\"']?([^\s\"']{4,100})"),
+        (("net use ",), r"(?i:\bnet use )[^\n|;]{0,120}? ([^\s/\"'\\*:][^\s\"']{3,100}) +/(?i:user):"),
+        (("lftp ",), r"\blftp\b[^\n|;]{0,120}? -u +[\"']?[\w.@-]{1,60},([^\s\"',]{4,100})"),
+        (
+            ("http -a", "https -a"),
+            r"\bhttps? +-a(?:uth)?[ =][\"']?[\w.-]{1,60}:([^\s\"':]{3,100})",
+        ),
+        (("getconnection(",), r"(?i:getconnection)\([^,\n]{1,200},\s*\"[^\"\n]{0,60}\",\s*\"([^\"\s]{3,100})\""),
+        (
+            ("| sudo ", "|sudo ", "--password-stdin", "chpasswd", "passwd --stdin"),
+            r"\b(?:echo|printf)(?: +-[ne]{1,2})? +[\"']?(?:[\w.-]{1,40}:)?([^\s\"'|]{4,100})[\"']? *\| *"
+            r"(?:sudo +(?:-\w+ +){0,3}-S|[^\n|]{0,200}?--password-stdin|(?:sudo +)?chpasswd|(?:sudo +)?passwd +--stdin)",
+        ),
+        (("zip -p",), r"\b(?:un)?zip -P +[\"']?([^\s\"'-][^\s\"']{3,100})"),
+        (("7z ", "7za ", "unrar "), r"\b(?:7za?|unrar) [^\n|;]{0,100}?-p[\"']?([^\s\"'-][^\s\"']{3,100})"),
+        (
+            ("useradd ", "usermod "),
+            r"\buser(?:add|mod)\b[^\n|;]{0,200}? (?:-p|--password)[ =][\"']?([^\s\"'-][^\s\"']{3,100})",
+        ),
+        (
+            ("gh secret set",),
+            r"\bgh secret set +\w{0,40}(?:PASS|PW|SECRET|TOKEN|KEY|CRED)\w{0,40} [^\n|;]{0,80}?(?:-b|--body)[ =][\"']?"
+            r"([^\s\"']{4,200})",
+        ),
     )
 )
-"""Commands and addresses that give a password where their own syntax says."""
+"""Commands and addresses that give a password where their own syntax says; by words of which they hold one.
+
+The rules `rp-look` of `rules.toml` hold the same words.
+"""
 
 
 def find_in_commands(text: str, lowered: str) -> Iterator[Finding]:
@@ -83,9 +103,9 @@ def _is_given(text: str, option: re.Match[str]) -> bool:
     return is_url_password("", value) and not value.isdigit() and not is_word
 
 
-def find_given(text: str) -> Iterator[Finding]:
+def find_given(text: str, lowered: str) -> Iterator[Finding]:
     """Passwords where the syntax of a command or an address has them: `sqlplus user/password@db`."""
-    for pattern in _GIVEN:
-        for found in pattern.finditer(text):
+    for words, pattern in _GIVEN:
+        for found in pattern.finditer(text) if any(word in lowered for word in words) else ():
             if is_plausible("password", "password", found[1], quoted=True, loose=False):
                 yield Finding(kind="password-in-command", start=found.start(1), end=found.end(1), rank=3)

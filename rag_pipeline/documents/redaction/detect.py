@@ -74,10 +74,9 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
     yield from scanned.findings
     if scanned.has_words:
         yield from find_of_vendors(text, lowered)
-        yield from find_given(text)
+        yield from find_given(text, lowered)
         yield from find_pairs(text, lowered)
-    if scanned.has_words or not text.isascii():
-        yield from find_foreign(text, lowered, code=code)
+    yield from find_foreign(text, lowered, has_words=scanned.has_words, code=code)
     has_run = holds_run(text)
     yield from find_prefixed(text, has_run=has_run)
     if has_run:

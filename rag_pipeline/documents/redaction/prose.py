@@ -10,27 +10,24 @@ from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import Finding, places
 from rag_pipeline.documents.redaction.values import is_easy
 
-_FOREIGN: Final = (
-    "kennwort",
-    "wachtwoord",
-    "senha",
-    "contraseña",
-    "contrasena",
-    "hasło",
-    "lösenord",
-    "adgangskode",
-    "salasana",
-    "пароль",
-    "密码",
-    "密碼",
-    "パスワード",
-    "비밀번호",
-)
-"""Words for a password that do not hold `pass`, in small letters."""
+_FOREIGN_ASCII: Final = ("kennwort", "wachtwoord", "senha", "contrasena", "adgangskode", "salasana")
+"""Words for a password that do not hold `pass`, in small letters; the engine looks for the same."""
+_FOREIGN: Final = {
+    "ñ": "contraseña",
+    "ł": "hasło",
+    "ö": "lösenord",
+    "ş": "şifre",
+    "п": "пароль",
+    "密": "密码",
+    "碼": "密碼",
+    "ワ": "パスワード",
+    "번": "비밀번호",
+}
+"""Others, by a letter that few texts hold."""
 _PAIRS: Final = ("login", "zugangsdaten", "identifiants", "log in")
 """Words that a user and a password may follow."""
 
-_WORD = rf"(?:pass(?:word|wort|phrase|code|wd|e)?|pwd?|{'|'.join(_FOREIGN)})"
+_WORD = rf"(?:pass(?:word|wort|phrase|code|wd|e)?|pwd?|{'|'.join((*_FOREIGN_ASCII, *_FOREIGN.values()))})"
 _ABOUT = (
     r"[ \t]*\([^()\n]{1,40}\)"
     r"|[ \t]+(?:for|of|to|on|in|at|from|für|zu|zum|zur|vom|von|des|der|de|du|del|da|do|para|pour|voor|van|till|di)[ \t]+"
@@ -75,9 +72,12 @@ def find_stated(text: str, at: int, *, code: bool) -> Iterator[Finding]:
     yield from _judged(text, stated.start("value"), stated["value"], quote=stated["quote"], is_sure=bool(stated["sign"]))
 
 
-def find_foreign(text: str, lowered: str, *, code: bool) -> Iterator[Finding]:
-    """Passwords after a word of another language for one; `lowered` is the text in small letters."""
-    for word in _FOREIGN:
+def find_foreign(text: str, lowered: str, *, has_words: bool, code: bool) -> Iterator[Finding]:
+    """Passwords after a word of another language for one; `has_words` is what the engine says of the text."""
+    words = [*_FOREIGN_ASCII] if has_words else []
+    if not lowered.isascii():
+        words += [word for letter, word in _FOREIGN.items() if letter in lowered]
+    for word in words:
         for at in places(lowered, word):
             yield from find_stated(text, at, code=code)
 
