@@ -81,7 +81,8 @@ _NAME_REST = re.compile(r"[\w-]{0,24}")
 _SETTINGS: Final = frozenset({"bindpw", "rootpw", "sudopw"})
 """Names that no sentence uses."""
 _QUESTION_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:-[ \t]+)?\?[ \t]+[\"']?\Z")
-_ALONE = re.compile(r"[^\s\"'`]+[ \t]*(?=\n|\Z)")
+_BEGINS_LINE = re.compile(r"(?:^|\n)[ \t]*\Z")
+_ALONE = re.compile(r"[^\s\"'`]{1,300}[ \t]*(?=\n|\Z)")
 """All of a line after a name that begins it."""
 _NEXT_LINE_NAME = re.compile(r"[\w.-]+[ \t]*[=:](?![=\w]*\Z)")
 _QUOTED_ENTRY_BEFORE = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
@@ -260,7 +261,7 @@ def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
         return True
     if _follows_a_login(text, name_start):
         return True
-    if not text[max(0, text.rfind("\n", 0, name_start)) : name_start].strip() and _ALONE.match(text, value_start):
+    if _BEGINS_LINE.search(text, max(0, name_start - 40), name_start) and _ALONE.match(text, value_start):
         return True
     is_quoted = text[value_start : value_start + 1] in {'"', "'"}
     return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None

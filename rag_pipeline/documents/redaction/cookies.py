@@ -12,7 +12,8 @@ from rag_pipeline.documents.redaction.values import is_placeholder, is_plain, lo
 _PAIRS = re.compile(r"cookies?[\"'`\])]{0,3}[\s:=,(]{1,4}[\[{]?\s{0,40}[\"'`]?(?P<pairs>[^\n]{4,4000})", re.IGNORECASE)
 _PAIR = re.compile(r"(?P<name>[\w.-]{1,60})[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>[^\s;,\"'`<>\\(){}\[\]]{8,2048})")
 _SESSION = re.compile(
-    r"sess|sid$|^sid|auth|token|jwt|^\.aspnet|^remember|logged_in|login|^access$|identity|ticket|^bearer$", re.IGNORECASE
+    r"sess|sid$|^sid|auth|token|jwt|^\.aspnet|^remember|logged_in|login|^access$|identity|ticket|^bearer$",
+    re.IGNORECASE,
 )
 _PUBLIC = re.compile(r"csrf|xsrf|author", re.IGNORECASE)
 _SHORT = re.compile(r"(?=(?:[^\d]*\d){3})(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9]+")

@@ -69,7 +69,9 @@ def find_stated(text: str, at: int, *, code: bool) -> Iterator[Finding]:
         return  # a sign right behind the name assigns, which `assignments` judges
     if stated["given"] and not _GIVEN_BEFORE.search(text, max(0, at - 80), at):
         return
-    yield from _judged(text, stated.start("value"), stated["value"], quote=stated["quote"], is_sure=bool(stated["sign"]))
+    yield from _judged(
+        text, stated.start("value"), stated["value"], quote=stated["quote"], is_sure=bool(stated["sign"])
+    )
 
 
 def find_foreign(text: str, lowered: str, *, has_words: bool, code: bool) -> Iterator[Finding]:
