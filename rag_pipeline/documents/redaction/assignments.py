@@ -46,6 +46,7 @@ _SEPARATED = re.compile(
     r"(?P<sep>(?P<question>[ \t]*\n[ \t]*:[ \t]+)"
     r"|</(?:[\w-]{0,20}[nN]ame|key|string)>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
     r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
+    r"|>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
     r"|\.(?:equals|equalsIgnoreCase|eq)\((?=[\"'])"
     r"|[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
     # On the next line it stands further in, or in quotes: what begins a line is the next name.
@@ -75,7 +76,7 @@ _BEFORE_QUOTED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a name whose value follows a space, in quotes: in SQL, C, Gradle, Clojure."""
-_OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass")
+_OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass", "-deststorepass", "-srcstorepass", "-destkeypass", "-srckeypass")
 """Names that a value follows after a space."""
 _NAME_REST = re.compile(r"[\w-]{0,24}")
 _SETTINGS: Final = frozenset({"bindpw", "rootpw", "sudopw"})

@@ -18,7 +18,7 @@ from rag_pipeline.documents.redaction.cookies import find_in_cookies
 from rag_pipeline.documents.redaction.encoded import find_escaped, find_in_base64
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
-from rag_pipeline.documents.redaction.prefixes import find_of_vendors, find_prefixed
+from rag_pipeline.documents.redaction.prefixes import find_facebook, find_prefixed
 from rag_pipeline.documents.redaction.prose import find_foreign, find_pairs
 from rag_pipeline.documents.redaction.spans import (
     MARKER,
@@ -73,7 +73,7 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
     scanned = find_tokens(text)
     yield from scanned.findings
     if scanned.has_words:
-        yield from find_of_vendors(text, lowered)
+        yield from find_facebook(text, lowered)
         yield from find_given(text, lowered)
         yield from find_pairs(text, lowered)
     yield from find_foreign(text, lowered, has_words=scanned.has_words, code=code)

@@ -28,6 +28,8 @@ _FEW: Final = 64
 _LOOK: Final = "rp-look."
 _SELF_EVIDENT = frozenset({"rp-aws-access-key-id", "rp-password", "rp-password-hash", "rp-pgpass-password"})
 """Rules whose place or alphabet says what the value is. The values of all others are random."""
+_DISTINCT = frozenset({"rp-anthropic-key", "rp-github-token", "rp-gitlab-token"})
+"""Rules whose prefix no ordinary name has: a digit is enough."""
 _REST_OF_WORD = re.compile(r"\w*", re.ASCII)
 _LONGEST_REST: Final = 200
 """Characters after a match that may belong to its token; a longer run is data in which the format turns up by chance."""
@@ -161,9 +163,11 @@ def _readable(text: str) -> str:
 def _is_secret(value: str, rule: str) -> bool:
     if len(value) < SHORTEST or is_placeholder(value):
         return False
-    if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
-        return False
-    return rule in _SELF_EVIDENT or looks_drawn(value)
+    if value.startswith("pk_") or (not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0])):
+        return False  # Stripe and others publish theirs
+    if rule in _SELF_EVIDENT:
+        return True
+    return looks_drawn(value) or (rule in _DISTINCT and any(c.isdigit() for c in value))
 
 
 def _kind(rule: str) -> str:
