@@ -48,7 +48,10 @@ def _judge(report: Report, name: str, cases: Sequence[Case]) -> None:
     for what, wrong in (("missed", missed), ("flagged", flagged)):
         for case in wrong:
             err.print(f"{name}: {what} {case.name}: {case.text[:160]!r}", markup=False, highlight=False)
-    rates = (("secrets missed", missed, true, _MISSED_AT_MOST), ("look-alikes flagged", flagged, false, _FLAGGED_AT_MOST))
+    rates = (
+        ("secrets missed", missed, true, _MISSED_AT_MOST),
+        ("look-alikes flagged", flagged, false, _FLAGGED_AT_MOST),
+    )
     for what, wrong, of, most in rates:
         note = f"{len(wrong)} of {len(of)}"
         report.figure(_SECTION, f"{name}: {what}", 100 * len(wrong) / len(of), "%", at_most=most, note=note)

@@ -31,7 +31,9 @@ def detect_secrets_cases(folder: Path) -> list[Case]:
     files = sorted((folder / "tests" / "plugins").glob("*_test.py"))
     cases = [case for path in files if path.name not in _NO_SECRETS for case in _cases(path)]
     if not cases:
-        msg = f"{folder} holds no tests/plugins of detect-secrets: give --secrets-data a checkout of Yelp/detect-secrets"
+        msg = (
+            f"{folder} holds no tests/plugins of detect-secrets: give --secrets-data a checkout of Yelp/detect-secrets"
+        )
         raise ConfigError(msg)
     return list(dict.fromkeys(cases))
 
@@ -62,7 +64,7 @@ def stands_for_a_secret(case: Case) -> bool:
     return _STANDS_FOR.search(case.text) is not None
 
 
-def _value(node: ast.expr, names: Mapping[str, object]) -> object:  # noqa: PLR0911
+def _value(node: ast.expr, names: Mapping[str, object]) -> object:
     """What an expression of constants is; None for anything else."""
     match node:
         case ast.Constant():

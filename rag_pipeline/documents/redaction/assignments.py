@@ -76,7 +76,16 @@ _BEFORE_QUOTED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a name whose value follows a space, in quotes: in SQL, C, Gradle, Clojure."""
-_OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass", "-deststorepass", "-srcstorepass", "-destkeypass", "-srckeypass")
+_OPTIONS: Final = (
+    "requirepass",
+    "masterauth",
+    "-storepass",
+    "-keypass",
+    "-deststorepass",
+    "-srcstorepass",
+    "-destkeypass",
+    "-srckeypass",
+)
 """Names that a value follows after a space."""
 _NAME_REST = re.compile(r"[\w-]{0,24}")
 _SETTINGS: Final = frozenset({"bindpw", "rootpw", "sudopw"})

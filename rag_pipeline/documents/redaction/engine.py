@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rag_pipeline.errors import ConfigError
 from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_placeholder, looks_drawn
+from rag_pipeline.errors import ConfigError
 
 HOW_TO_REPAIR: Final = "run `pip install -e .` in the checkout of this project"
 _RULES = Path(__file__).with_name("rules.toml")
@@ -97,7 +97,7 @@ def _engine() -> Callable[..., list[Any]]:
         ConfigError: its package or its library is missing or broken.
     """
     try:
-        from betterleaks import BetterleaksError, scan_string  # noqa: PLC0415
+        from betterleaks import BetterleaksError, scan_string
     except (ImportError, OSError) as error:
         raise ConfigError(_missing(error)) from error
     try:
