@@ -15,7 +15,8 @@ from rag_pipeline.errors import ConfigError
 from rag_pipeline_tests.bench.secrets_made import Case
 
 _STANDS_FOR: Final = re.compile(
-    r"x{6,}|Z{6,}|EXAMPLE|username:password|\{\{|value with quotes and spaces|[\"'`=: ][A-Za-z,.:¨@*¿?!-]{6,}[\"'`;,)]*$"
+    r"x{6,}|Z{6,}|EXAMPLE|username:password|\{\{|value with quotes and spaces"
+    r"|[\"'`=: ][A-Za-z,.:¨@*¿?!-]{6,}[\"'`;,)]*$"
     r"|eyJ[\w-]+\.[\w-]+$|SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
 )
 _NO_SECRETS: Final = frozenset({"ip_public_test.py"})

@@ -18,7 +18,8 @@ _ENCODED = re.compile(r"%3A%2F%2F([^\s%&'\"<>]{0,128})%3A((?:(?!%40)[^\s&'\"<>])
 _JOINT = r"(?:\\?\n[ \t]*|[\"'`]\\\n[\"'`]|[\"'`][ \t]*(?:[+.&][ \t]*)?(?:\\?\n[ \t]*)?(?:[+.&][ \t]*)?[rbuf]?[\"'`])"
 """Where a value is broken: a line that goes on, or a literal that is put behind another."""
 _BEARER = re.compile(
-    rf"(?i:bearer|ssww?s|apikey|token token=)(?:[\s:=]{{1,3}}|(?=[\"'`])){_JOINT}?[ \t]*[\"'`]?([A-Za-z0-9_~+/.=:|-]{{8,4096}})"
+    rf"(?i:bearer|ssww?s|apikey|token token=)(?:[\s:=]{{1,3}}|(?=[\"'`])){_JOINT}?[ \t]*[\"'`]?"
+    r"([A-Za-z0-9_~+/.=:|-]{8,4096})"
 )
 _GOES_ON = re.compile(rf"(?P<joint>{_JOINT})(?P<value>(?![-=])[A-Za-z0-9_~+/=.-]{{3,4096}})")
 _SIGN = re.compile(r"[+.&]")

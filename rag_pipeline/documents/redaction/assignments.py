@@ -31,8 +31,8 @@ _KEY_BEFORE: Final = (
 )  # fmt: skip
 _NAME_BACKWARDS = re.compile(r"[\w.$-]{0,40}")
 _SPACED: Final = (
-    "mot de ", "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ", "signing ",
-    "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
+    "mot de ", "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ",
+    "signing ", "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
 )  # fmt: skip
 _SEPARATED = re.compile(
     r"(?P<rest>[\w-]{0,24}(?:\.\d{1,3})?)"
@@ -45,7 +45,8 @@ _SEPARATED = re.compile(
     # The name is itself a value: `{"name": "API_KEY", "value": "…"}`.
     r"(?P<sep>(?P<question>[ \t]*\n[ \t]*:[ \t]+)"
     r"|</(?:[\w-]{0,20}[nN]ame|key|string)>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
-    r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
+    r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})"
+    r"(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
     r"|>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
     r"|\.(?:equals|equalsIgnoreCase|eq)\((?=[\"'])"
     r"|[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
@@ -140,26 +141,18 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         return
     name = text[name_start : separated.end("rest")]
     promised = sensitivity(name)
-    if promised is not None:
-        yield from _declared(text, name_start, separated.end("close"), name, promised, code=code)
+    if promised is None:
+        return
+    yield from _declared(text, name_start, separated.end("close"), name, promised, code=code)
     after_space = separated.group("space") is not None
     is_set = after_space and _is_set(text, name_start, end)
-    if after_space and not is_set and not _may_follow_a_space(text, name_start, separated.end()):
+    if not is_set and not _gives_a_value(text, name, name_start, separated):
         return
-    if separated["question"] and not _QUESTION_BEFORE.search(text, max(0, name_start - 40), name_start):
-        return  # a list of definitions, whose terms YAML would mark
     separator = separated.group("sep").strip()
-    if (
-        promised is None
-        or (separator == "to" and name.lower() == "pass")
-        or (separator == "," and (not separated.group("close") or "`" in separated.group("close")))
-    ):
-        return
     value = default_at(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
     value = value or value_at(text, separated.end())
-    if value is None or (separator == "," and not value.quoted):
-        return
-    if not value.quoted and _is_no_value(text, value, after_line_break="\n" in separated["sep"]):
+    after_line_break = "\n" in separated["sep"]
+    if value is None or (not value.quoted and (separator == "," or _is_no_value(text, value, after_line_break))):
         return
     is_given = is_set or text.startswith("--", name_start) or (after_space and _is_given(text, name, name_start))
     loose = not value.quoted and (code or separator in _PROSE) and not is_given
@@ -175,6 +168,19 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         return
     for first, last in places_of_it:
         yield Finding(kind=_kind(name, promised), start=first, end=last, rank=5)
+
+
+def _gives_a_value(text: str, name: str, name_start: int, separated: re.Match[str]) -> bool:
+    """Whether what stands between the name and what follows it says that a value follows."""
+    if separated["space"] is not None:
+        return _may_follow_a_space(text, name_start, separated.end())
+    if separated["question"]:
+        # Else it is a list of definitions, whose terms YAML would mark.
+        return _QUESTION_BEFORE.search(text, max(0, name_start - 40), name_start) is not None
+    separator = separated["sep"].strip()
+    if separator == "to":
+        return name.lower() != "pass"
+    return separator != "," or (bool(separated["close"]) and "`" not in separated["close"])
 
 
 def _declared(
@@ -196,7 +202,7 @@ def _named_after_value(text: str, start: int, end: int, *, code: bool) -> Iterat
         yield from _declared(text, name_start, name_start + len(name), name, promised, code=code)
 
 
-def _is_no_value(text: str, value: Value, *, after_line_break: bool) -> bool:
+def _is_no_value(text: str, value: Value, after_line_break: bool) -> bool:
     """Whether what has no quotes is the next name, or what a program or YAML reads as something else."""
     if _NEGATED.match(text, value.start, value.end):
         return True

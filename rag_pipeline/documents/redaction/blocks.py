@@ -16,7 +16,8 @@ _DEEPEST: Final = 60
 _LONGEST: Final = 1500
 """Characters of a block in which the value is looked for."""
 _VALUE_BEFORE = re.compile(
-    r"\bvalue[\"']?[ \t]*[:=][ \t]*(?P<value>[\"'](?P<quoted>[^\"'\n]{1,300})[\"']|(?P<bare>[^\s\"',{}]{1,300})),?\s{1,40}"
+    r"\bvalue[\"']?[ \t]*[:=][ \t]*(?P<value>[\"'](?P<quoted>[^\"'\n]{1,300})[\"']|(?P<bare>[^\s\"',{}]{1,300}))"
+    r",?\s{1,40}"
     r"[\"']?name[\"']?[ \t]*[:=][ \t]*[\"']?\Z",
     re.IGNORECASE,
 )

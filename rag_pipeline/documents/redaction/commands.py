@@ -50,7 +50,8 @@ _GIVEN: Final = tuple(
         (
             ("| sudo ", "|sudo ", "--password-stdin", "chpasswd", "passwd --stdin"),
             r"\b(?:echo|printf)(?: +-[ne]{1,2})? +[\"']?(?:[\w.-]{1,40}:)?([^\s\"'|]{4,100})[\"']? *\| *"
-            r"(?:sudo +(?:-\w+ +){0,3}-S|[^\n|]{0,200}?--password-stdin|(?:sudo +)?chpasswd|(?:sudo +)?passwd +--stdin)",
+            r"(?:sudo +(?:-\w+ +){0,3}-S|[^\n|]{0,200}?--password-stdin"
+            r"|(?:sudo +)?chpasswd|(?:sudo +)?passwd +--stdin)",
         ),
         (("zip -p",), r"\b(?:un)?zip -P +[\"']?([^\s\"'-][^\s\"']{3,100})"),
         (("7z ", "7za ", "unrar "), r"\b(?:7za?|unrar) [^\n|;]{0,100}?-p[\"']?([^\s\"'-][^\s\"']{3,100})"),

@@ -32,7 +32,7 @@ _DISTINCT = frozenset({"rp-anthropic-key", "rp-github-token", "rp-gitlab-token"}
 """Rules whose prefix no ordinary name has: a digit is enough."""
 _REST_OF_WORD = re.compile(r"\w*", re.ASCII)
 _LONGEST_REST: Final = 200
-"""Characters after a match that may belong to its token; a longer run is data in which the format turns up by chance."""
+"""Characters after a match that may belong to its token; a longer run is data that holds the format by chance."""
 # Parts of a composite that are no secrets by themselves.
 _PUBLIC = re.compile(
     r"(?:client|application|account|access|app|org|tenant|planetscale)-id$|-(?:url|host|domain|name|address|username)$"
@@ -91,7 +91,7 @@ def find_tokens(text: str) -> Scanned:
 
 @cache
 def _engine() -> Callable[..., list[Any]]:
-    """The engine with its rules compiled. Loaded at the first use, so that commands that redact nothing work without it.
+    """The engine with its rules compiled. Load it at the first use, as some commands do without.
 
     Raises:
         ConfigError: its package or its library is missing or broken.

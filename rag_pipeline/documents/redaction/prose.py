@@ -30,8 +30,8 @@ _PAIRS: Final = ("login", "zugangsdaten", "identifiants", "log in")
 _WORD = rf"(?:pass(?:word|wort|phrase|code|wd|e)?|pwd?|{'|'.join((*_FOREIGN_ASCII, *_FOREIGN.values()))})"
 _ABOUT = (
     r"[ \t]*\([^()\n]{1,40}\)"
-    r"|[ \t]+(?:for|of|to|on|in|at|from|für|zu|zum|zur|vom|von|des|der|de|du|del|da|do|para|pour|voor|van|till|di)[ \t]+"
-    r"(?:[^\n:=.;!?\"'`|<>]|\.(?=\w)){1,60}?"
+    r"|[ \t]+(?:for|of|to|on|in|at|from|für|zu|zum|zur|vom|von|des|der|de|du|del|da|do|para|pour|voor|van|till|di)"
+    r"[ \t]+(?:[^\n:=.;!?\"'`|<>]|\.(?=\w)){1,60}?"
 )
 """What the password is for."""
 _VERB = (
@@ -53,8 +53,8 @@ _GIVEN_BEFORE = re.compile(
 )
 _USER = r"[\"'`*_]{0,3}[A-Za-z][\w.@+-]{0,60}[\"'`*_]{0,3}"
 _PAIR = re.compile(
-    rf"(?:login|cred(?:ential)?s?|zugangsdaten|identifiants|credenciales|credenciais)\b[^\n:=/]{{0,30}}[:=][ \t]*{_USER}"
-    rf"[ \t]*[/:|][ \t]*{_VALUE}",
+    rf"(?:login|cred(?:ential)?s?|zugangsdaten|identifiants|credenciales|credenciais)\b[^\n:=/]{{0,30}}[:=][ \t]*"
+    rf"{_USER}[ \t]*[/:|][ \t]*{_VALUE}",
     re.IGNORECASE,
 )
 _LOG_IN = re.compile(rf"log in (?:to [^\n]{{1,40}}? )?(?:as|with) {_USER} (?:with|and|using|/) {_VALUE}", re.IGNORECASE)

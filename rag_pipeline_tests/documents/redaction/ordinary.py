@@ -65,7 +65,7 @@ ORDINARY = (
     'output "db_password" {\n  value = random_password.db1.result\n}',
     'output "db_password" {\n  value = aws_db_instance.main.password\n}',
     "Parameters:\n  DbPassword:\n    Type: String\n    NoEcho: true\n  Name:\n    Default: App2023x\n",
-    "env:\n  - name: DB_PASSWORD\n    valueFrom:\n      secretKeyRef:\n        name: db2-secret\n        key: password\n",
+    "env:\n  - name: DB_PASSWORD\n    valueFrom:\n      secretKeyRef:\n        name: db2\n        key: password\n",
     "- name: DB_PASSWORD_FILE\n  value: /run/secrets/x9\n",
     "Cookie: theme=dark",
     "Cookie: lang=en-US; theme=dark2",

@@ -97,9 +97,34 @@ def test_keys_with_the_alphabet_in_them_go_and_the_bare_alphabet_stays() -> None
     ],
 )
 @pytest.mark.parametrize(
-    "prefix", ["hf_", "npm_", "gsk_", "r8_", "xai-", "pplx-", "whsec_", "figd_", "nfp_", "pcsk_", "jina_", "sgp_", "ion_",
-               "sk-", "re_", "fw_", "phx_", "cfat_", "sbp_", "lin_api_", "dop_v1_", "pypi-", "glpat-", "tskey-auth-"],
-)  # fmt: skip
+    "prefix",
+    [
+        "hf_",
+        "npm_",
+        "gsk_",
+        "r8_",
+        "xai-",
+        "pplx-",
+        "whsec_",
+        "figd_",
+        "nfp_",
+        "pcsk_",
+        "jina_",
+        "sgp_",
+        "ion_",
+        "sk-",
+        "re_",
+        "fw_",
+        "phx_",
+        "cfat_",
+        "sbp_",
+        "lin_api_",
+        "dop_v1_",
+        "pypi-",
+        "glpat-",
+        "tskey-auth-",
+    ],
+)
 def test_an_identifier_that_begins_like_a_token_stays_whole(prefix: str, name: str) -> None:
     assert redact(f"const x = {prefix}{name};").spans == ()
 
@@ -112,12 +137,40 @@ def test_a_token_is_never_cut_in_the_middle_of_its_word(make: object) -> None:
 
 
 LOOKED_FOR = (
-    "Bearer \\\n", "cookie: ", "Cookie: a=b; ", "login: a/", "credentials: ", "kennwort ", "pw for x is ", "the password is ",
-    "password for a ", "password:\n ", "password: &a ", "password: |\n  a\n", "variable \"db_password\" {\n", "pass ", "pwd ",
-    "value: a name: password\n", "<password a=\"b\" ", "<password>  ", "password=<<A\n", "? password\n: ", "sqlplus -a ",
-    "jdbc:oracle:thin:a/", "a:b@tcp(", "echo a | ", "gh secret set PASS ", "getconnection(a,", "HRKU-AA____", "abcdefghijk",
-    "'Bearer a' + '", "db_password: {", "log in to a ", "sk-ant-api03-", "t1.aaaaaaaaaaaaaaaaaaaa",
-)  # fmt: skip
+    "Bearer \\\n",
+    "cookie: ",
+    "Cookie: a=b; ",
+    "login: a/",
+    "credentials: ",
+    "kennwort ",
+    "pw for x is ",
+    "the password is ",
+    "password for a ",
+    "password:\n ",
+    "password: &a ",
+    "password: |\n  a\n",
+    'variable "db_password" {\n',
+    "pass ",
+    "pwd ",
+    "value: a name: password\n",
+    '<password a="b" ',
+    "<password>  ",
+    "password=<<A\n",
+    "? password\n: ",
+    "sqlplus -a ",
+    "jdbc:oracle:thin:a/",
+    "a:b@tcp(",
+    "echo a | ",
+    "gh secret set PASS ",
+    "getconnection(a,",
+    "HRKU-AA____",
+    "abcdefghijk",
+    "'Bearer a' + '",
+    "db_password: {",
+    "log in to a ",
+    "sk-ant-api03-",
+    "t1.aaaaaaaaaaaaaaaaaaaa",
+)
 
 
 @pytest.mark.slow
