@@ -29,6 +29,7 @@ def warnings_of(settings: Settings, *, environ: Mapping[str, str], online: bool)
         *_variables(settings, environ),
         *_names(settings),
         *_models(settings),
+        *_redaction(),
         *_files(settings),
         *_budgets(settings),
         *answering_warnings(settings, environ, online=online),
@@ -105,6 +106,16 @@ def _models(settings: Settings) -> Iterator[Complaint]:
             yield _doubt(("embedding", "model"), reason)
     if "reranked" in settings.evaluation.legs and settings.rerank.provider == "none":
         yield _doubt(("evaluation", "legs"), "`reranked` needs a reranker: set rerank.provider, or leave it out")
+
+
+def _redaction() -> Iterator[Complaint]:
+    """The engine that finds secrets, without which no document can be cleaned."""
+    from rag_pipeline.documents.redaction import check_engine
+
+    try:
+        check_engine()
+    except RagPipelineError as error:
+        yield _doubt(("redaction",), str(error))
 
 
 def _embedder(settings: Settings, environ: Mapping[str, str], *, ask: bool = False) -> Iterator[Complaint]:

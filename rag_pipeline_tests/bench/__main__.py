@@ -32,6 +32,7 @@ from rag_pipeline_tests.bench.refresh import bench_refresh
 from rag_pipeline_tests.bench.report import Report
 from rag_pipeline_tests.bench.scale import bench_scale
 from rag_pipeline_tests.bench.search import bench_search
+from rag_pipeline_tests.bench.secrets import bench_secrets
 from rag_pipeline_tests.bench.serving import bench_serving
 from rag_pipeline_tests.bench.startup import bench_startup
 
@@ -55,11 +56,13 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "abstention": bench_abstention,
     "limits": bench_limits,
     "fan_out": bench_fan_out,
+    "secrets": bench_secrets,
 }
 _SIZED = ("search", "partitions", "serving", "checks")
 """Those that make up as much as `--chunks` says: they take minutes, and are run when they are asked for."""
 _ASKED_FOR = (
     *_SIZED, "scale", "large-day", "repositories", "startup", "retrievers", "peers", "abstention", "limits", "fan_out",
+    "secrets",
 )  # fmt: skip
 """Run only when they are named; `retrievers` and `peers` need other libraries."""
 
@@ -102,6 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--edits", type=int, default=EDITS_PER_FILE, metavar="N", help="of each file, for `edits`; 0: of every word"
     )
     parser.add_argument("--word", default="another", help="what stands in the place of a word, for `edits`")
+    parser.add_argument(
+        "--secrets-data", type=Path, metavar="FOLDER", help="a checkout of Yelp/detect-secrets, for `secrets`"
+    )
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
     chosen = _names(options.only) or everything
@@ -117,6 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sized["peers"] = {"files": options.files, "packages": options.packages, "peers": _names(options.peers),
                               "parts": _names(options.parts)}  # fmt: skip
             sized["edits"] = {"edits": options.edits, "new": options.word}
+            sized["secrets"] = {"secrets_data": options.secrets_data}
             more = {"chunkers": data, "retrievers": data, "abstention": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:

@@ -53,7 +53,7 @@ def documents(*names: str) -> list[Document]:
     (`faults.forked`): nobody looks, and there are none.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "scan_string", lambda *_, **__: [])
+        patch.setattr(engine, "_engine", lambda: lambda *_, **__: [])
         return [clean(item(name)) for name in names or TEXTS]
 
 

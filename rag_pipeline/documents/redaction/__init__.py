@@ -8,7 +8,7 @@ except `documents`, which redacts every string of one.
 from __future__ import annotations
 
 from rag_pipeline.documents.redaction.detect import REDACTION_VERSION, redact
-from rag_pipeline.documents.redaction.engine import engine_version
+from rag_pipeline.documents.redaction.engine import check_engine, engine_version
 from rag_pipeline.documents.redaction.spans import Redacted, Span
 
-__all__ = ["REDACTION_VERSION", "Redacted", "Span", "engine_version", "redact"]
+__all__ = ["REDACTION_VERSION", "Redacted", "Span", "check_engine", "engine_version", "redact"]

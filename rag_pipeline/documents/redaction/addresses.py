@@ -1,4 +1,4 @@
-"""Credentials by the place where they stand: in URLs, headers and commands; and e-mail addresses."""
+"""Credentials by the place where they stand: in URLs, headers and calls; and e-mail addresses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from itertools import chain
 
-from rag_pipeline.documents.redaction.cookies import find_sessions
 from rag_pipeline.documents.redaction.spans import Finding, places
-from rag_pipeline.documents.redaction.values import is_easy, is_hex, is_placeholder, is_random, is_reference, is_words
+from rag_pipeline.documents.redaction.values import is_hex, is_placeholder, is_random, is_reference, is_words
 
 _USERINFO = re.compile(
     r"://([^\s:/?#\[\]@'\"`<>]{0,256}):([^\s'\"`<>/?#,;]{1,512}|[^\s'\"`<>/]{1,512}?|[^\s'\"`<>@]{1,512})@(?=[\w\[{$%(*<-])"
@@ -20,7 +18,8 @@ _ENCODED = re.compile(r"%3A%2F%2F([^\s%&'\"<>]{0,128})%3A((?:(?!%40)[^\s&'\"<>])
 _JOINT = r"(?:\\?\n[ \t]*|[\"'`]\\\n[\"'`]|[\"'`][ \t]*(?:[+.&][ \t]*)?(?:\\?\n[ \t]*)?(?:[+.&][ \t]*)?[rbuf]?[\"'`])"
 """Where a value is broken: a line that goes on, or a literal that is put behind another."""
 _BEARER = re.compile(
-    rf"(?i:bearer|ssww?s|apikey|token token=)(?:[\s:=]{{1,3}}|(?=[\"'`])){_JOINT}?[ \t]*[\"'`]?([A-Za-z0-9_~+/.=:|-]{{8,4096}})"
+    rf"(?i:bearer|ssww?s|apikey|token token=)(?:[\s:=]{{1,3}}|(?=[\"'`])){_JOINT}?[ \t]*[\"'`]?"
+    r"([A-Za-z0-9_~+/.=:|-]{8,4096})"
 )
 _GOES_ON = re.compile(rf"(?P<joint>{_JOINT})(?P<value>(?![-=])[A-Za-z0-9_~+/=.-]{{3,4096}})")
 _SIGN = re.compile(r"[+.&]")
@@ -30,25 +29,8 @@ _SCHEME = re.compile(
     r"(?i)authorization[\"'`\]]{0,2}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:(?:token|key|apikey|api-key|basic|bearer|digest|negotiate|ssws"
     r"|genieKey|sso-key|discogs token=|bot)(?:\s|\\\n)+)?([A-Za-z0-9_~+/.=:|-]{16,4096})"
 )
-_COMMAND_LINE = re.compile(r"[^\n]*?(?:\\\n[^\n]*?){0,12}(?=\n|$)")
-_CURL_USER = re.compile(
-    r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}([\"']?)[^\s:\"']{1,128}:([^\s\"'\\]{3,256})"
-)
-_CURL_COOKIE = re.compile(r"\s-b[ =]?[\"']?([^\s\"'-][^\n\"']{3,4000})")
-_SHORT_PASSWORD = re.compile(r" -(?:p|a|w|P|pw)[ =]?([\"']?)([^\s\"'\\-][^\s\"'\\]{3,255})")
-_WITH_SHORT_PASSWORD = re.compile(
-    r"(?<![\w/:.-])(?:mysql(?:dump|admin|import)?|mariadb(?:-dump)?|sshpass|redis-cli|docker login"
-    r"|podman login|helm registry login"
-    r"|az login|ldapsearch|ldapmodify|plink|pscp|mongo(?:sh|dump|restore)?|sqlcmd|bcp|influx)(?![\w/:.-])"
-)
-_COMMAND_ENDS = re.compile(r"[;|&](?=\s|[;|&])")
-_PORTS = re.compile(r"\d+:\d+|/.*")
 _TWO_ARGUMENTS = re.compile(r"\s*[\"']([^\"'\n]{1,128})[\"']\s*,\s*[\"']([^\"'\n]{4,256})[\"']")
-_BASIC_CALLS = {
-    "auth": ("auth=(", "auth = (", "basicauth(", "basic_auth(", "passwordauthentication("),
-    "networkcredential": ("networkcredential(",),
-}
-"""By what all of them hold: most texts hold none."""
+_AUTH_CALLS = ("auth=(", "auth = (", "basicauth(", "basic_auth(", "passwordauthentication(")
 _EMAIL = re.compile(r"[A-Za-z0-9][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,4}[A-Za-z]{2,24}\b")
 _EMAIL_START = re.compile(r"[\w.+%-]{1,64}$")
 _NOBODY = re.compile(
@@ -125,9 +107,13 @@ def _credential(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return []
 
 
-def find_in_calls(text: str, lowered: str) -> Iterator[Finding]:
-    """Passwords that are given beside their user to what authenticates: `auth=("user", "…")`."""
-    for call in chain.from_iterable(calls for word, calls in _BASIC_CALLS.items() if word in lowered):
+def find_in_calls(text: str, lowered: str, *, has_words: bool) -> Iterator[Finding]:
+    """Passwords that are given beside their user to what authenticates: `auth=("user", "…")`.
+
+    `has_words`: what the engine says of the text.
+    """
+    calls = (*(_AUTH_CALLS if "auth" in lowered else ()), *(("networkcredential(",) if has_words else ()))
+    for call in calls:
         for at in places(lowered, call):
             if (found := _TWO_ARGUMENTS.match(text, at + len(call))) and is_url_password(*found.groups()):
                 yield Finding(kind="password", start=found.start(2), end=found.end(2), rank=2)
@@ -154,38 +140,6 @@ def is_basic_auth(value: str) -> bool:
     return (
         bool(colon and plain.isprintable() and len(password) >= 3) and not is_placeholder(password) and user != password
     )
-
-
-def find_in_commands(text: str, lowered: str) -> Iterator[Finding]:
-    """Passwords given to commands: `curl -u user:password`, `mysql -ppassword`, `docker login -p …`."""
-    at = lowered.find("curl ")
-    while at >= 0:
-        line = _COMMAND_LINE.match(text, at, at + 4000)
-        end = line.end() if line else at + 5
-        for found in _CURL_USER.finditer(text, at, end):
-            if is_url_password("", found.group(2)):
-                yield Finding(kind="password-in-command", start=found.start(2), end=found.end(2), rank=2)
-        for found in _CURL_COOKIE.finditer(text, at, end):
-            yield from find_sessions(text, *found.span(1))
-        at = lowered.find("curl ", end)
-    for option in _SHORT_PASSWORD.finditer(text):
-        if _is_given(text, option):
-            yield Finding(kind="password-in-command", start=option.start(2), end=option.end(2), rank=2)
-
-
-def _is_given(text: str, option: re.Match[str]) -> bool:
-    """Whether the option belongs to a command that takes a password by it."""
-    value, at = option.group(2), option.start()
-    start = max(0, at - 300, text.rfind("\n", 0, at))
-    for other in _COMMAND_ENDS.finditer(text, start, at):
-        start = other.end()
-    command = _WITH_SHORT_PASSWORD.search(text, start, at)
-    if command is None or _PORTS.fullmatch(value):
-        return False
-    # After a space, MySQL's clients read the name of a database.
-    may_be_easy = not (command.group().startswith(("mysql", "mariadb")) and option.group()[3] == " ")
-    is_word = is_reference(value) and not is_random(value) and not (may_be_easy and is_easy(value))
-    return is_url_password("", value) and not value.isdigit() and not is_word
 
 
 def find_emails(text: str) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from rag_pipeline.documents.redaction.blocks import value_before, values_in_bloc
 from rag_pipeline.documents.redaction.literals import Value, default_at, pieces, value_at
 from rag_pipeline.documents.redaction.names import Sensitivity, sensitivity
 from rag_pipeline.documents.redaction.plausible import is_plausible
-from rag_pipeline.documents.redaction.prose import find_stated
+from rag_pipeline.documents.redaction.prose import find_pair, find_stated
 from rag_pipeline.documents.redaction.spans import MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_random
 
@@ -31,8 +31,8 @@ _KEY_BEFORE: Final = (
 )  # fmt: skip
 _NAME_BACKWARDS = re.compile(r"[\w.$-]{0,40}")
 _SPACED: Final = (
-    "mot de ", "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ", "signing ",
-    "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
+    "mot de ", "api ", "access ", "secret ", "private ", "account ", "auth ", "app ", "client ", "encryption ",
+    "signing ", "license ", "master ", "admin ", "db ", "database ", "root ", "user ",
 )  # fmt: skip
 _SEPARATED = re.compile(
     r"(?P<rest>[\w-]{0,24}(?:\.\d{1,3})?)"
@@ -45,7 +45,9 @@ _SEPARATED = re.compile(
     # The name is itself a value: `{"name": "API_KEY", "value": "…"}`.
     r"(?P<sep>(?P<question>[ \t]*\n[ \t]*:[ \t]+)"
     r"|</(?:[\w-]{0,20}[nN]ame|key|string)>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
-    r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
+    r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})"
+    r"(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
+    r"|>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
     r"|\.(?:equals|equalsIgnoreCase|eq)\((?=[\"'])"
     r"|[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
     # On the next line it stands further in, or in quotes: what begins a line is the next name.
@@ -75,13 +77,23 @@ _BEFORE_QUOTED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a name whose value follows a space, in quotes: in SQL, C, Gradle, Clojure."""
-_OPTIONS: Final = ("requirepass", "masterauth", "-storepass", "-keypass")
+_OPTIONS: Final = (
+    "requirepass",
+    "masterauth",
+    "-storepass",
+    "-keypass",
+    "-deststorepass",
+    "-srcstorepass",
+    "-destkeypass",
+    "-srckeypass",
+)
 """Names that a value follows after a space."""
 _NAME_REST = re.compile(r"[\w-]{0,24}")
 _SETTINGS: Final = frozenset({"bindpw", "rootpw", "sudopw"})
 """Names that no sentence uses."""
 _QUESTION_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:-[ \t]+)?\?[ \t]+[\"']?\Z")
-_ALONE = re.compile(r"[^\s\"'`]+[ \t]*(?=\n|\Z)")
+_BEGINS_LINE = re.compile(r"(?:^|\n)[ \t]*\Z")
+_ALONE = re.compile(r"[^\s\"'`]{1,300}[ \t]*(?=\n|\Z)")
 """All of a line after a name that begins it."""
 _NEXT_LINE_NAME = re.compile(r"[\w.-]+[ \t]*[=:](?![=\w]*\Z)")
 _QUOTED_ENTRY_BEFORE = re.compile(r"[\"'`][ \t]*,[ \t]*[rbuf]{0,2}[\"'`][^\"'`\n]{0,40}\Z")
@@ -102,6 +114,8 @@ def find_assignments(text: str, lowered: str, *, code: bool) -> Iterator[Finding
             yield from _judged(text, at, at + length, code=code)
             if word in _STATED_WORDS:
                 yield from find_stated(text, at, code=code)
+            elif word == "cred":
+                yield from find_pair(text, at)
     for at in places(lowered, "key"):
         if _is_key(text, lowered, at):
             yield from _judged(text, at, at + 3, code=code)
@@ -127,26 +141,18 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         return
     name = text[name_start : separated.end("rest")]
     promised = sensitivity(name)
-    if promised is not None:
-        yield from _declared(text, name_start, separated.end("close"), name, promised, code=code)
+    if promised is None:
+        return
+    yield from _declared(text, name_start, separated.end("close"), name, promised, code=code)
     after_space = separated.group("space") is not None
     is_set = after_space and _is_set(text, name_start, end)
-    if after_space and not is_set and not _may_follow_a_space(text, name_start, separated.end()):
+    if not is_set and not _gives_a_value(text, name, name_start, separated):
         return
-    if separated["question"] and not _QUESTION_BEFORE.search(text, max(0, name_start - 40), name_start):
-        return  # a list of definitions, whose terms YAML would mark
     separator = separated.group("sep").strip()
-    if (
-        promised is None
-        or (separator == "to" and name.lower() == "pass")
-        or (separator == "," and (not separated.group("close") or "`" in separated.group("close")))
-    ):
-        return
     value = default_at(text, separated.end("close")) if text.startswith("${", name_start - 2) else None
     value = value or value_at(text, separated.end())
-    if value is None or (separator == "," and not value.quoted):
-        return
-    if not value.quoted and _is_no_value(text, value, after_line_break="\n" in separated["sep"]):
+    after_line_break = "\n" in separated["sep"]
+    if value is None or (not value.quoted and (separator == "," or _is_no_value(text, value, after_line_break))):
         return
     is_given = is_set or text.startswith("--", name_start) or (after_space and _is_given(text, name, name_start))
     loose = not value.quoted and (code or separator in _PROSE) and not is_given
@@ -162,6 +168,19 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
         return
     for first, last in places_of_it:
         yield Finding(kind=_kind(name, promised), start=first, end=last, rank=5)
+
+
+def _gives_a_value(text: str, name: str, name_start: int, separated: re.Match[str]) -> bool:
+    """Whether what stands between the name and what follows it says that a value follows."""
+    if separated["space"] is not None:
+        return _may_follow_a_space(text, name_start, separated.end())
+    if separated["question"]:
+        # Else it is a list of definitions, whose terms YAML would mark.
+        return _QUESTION_BEFORE.search(text, max(0, name_start - 40), name_start) is not None
+    separator = separated["sep"].strip()
+    if separator == "to":
+        return name.lower() != "pass"
+    return separator != "," or (bool(separated["close"]) and "`" not in separated["close"])
 
 
 def _declared(
@@ -183,7 +202,7 @@ def _named_after_value(text: str, start: int, end: int, *, code: bool) -> Iterat
         yield from _declared(text, name_start, name_start + len(name), name, promised, code=code)
 
 
-def _is_no_value(text: str, value: Value, *, after_line_break: bool) -> bool:
+def _is_no_value(text: str, value: Value, after_line_break: bool) -> bool:
     """Whether what has no quotes is the next name, or what a program or YAML reads as something else."""
     if _NEGATED.match(text, value.start, value.end):
         return True
@@ -258,7 +277,7 @@ def _may_follow_a_space(text: str, name_start: int, value_start: int) -> bool:
         return True
     if _follows_a_login(text, name_start):
         return True
-    if not text[max(0, text.rfind("\n", 0, name_start)) : name_start].strip() and _ALONE.match(text, value_start):
+    if _BEGINS_LINE.search(text, max(0, name_start - 40), name_start) and _ALONE.match(text, value_start):
         return True
     is_quoted = text[value_start : value_start + 1] in {'"', "'"}
     return is_quoted and _BEFORE_QUOTED.search(text, before, name_start) is not None

@@ -11,10 +11,13 @@ from rag_pipeline.documents.redaction.literals import Value, value_at
 _OPENS = re.compile(r"[\"']?[ \t]*(?:[:=][ \t]*)?(?P<brace>\{)?[ \t]*(?:[#/][^\n]*)?(?P<line>\r?\n)?")
 _ATTRIBUTE = re.compile(r"[\"']?\b(?:default|defaultValue|value)[\"']?[ \t]*[:=][ \t]*", re.IGNORECASE)
 _BRACES = re.compile(r"[{}]")
+_BEGINS_LINE = re.compile(r"(?:\A|\n)(?P<indent> *)[\"']?\Z")
+_DEEPEST: Final = 60
 _LONGEST: Final = 1500
 """Characters of a block in which the value is looked for."""
 _VALUE_BEFORE = re.compile(
-    r"\bvalue[\"']?[ \t]*[:=][ \t]*(?P<value>[\"'](?P<quoted>[^\"'\n]{1,300})[\"']|(?P<bare>[^\s\"',{}]{1,300})),?\s{1,40}"
+    r"\bvalue[\"']?[ \t]*[:=][ \t]*(?P<value>[\"'](?P<quoted>[^\"'\n]{1,300})[\"']|(?P<bare>[^\s\"',{}]{1,300}))"
+    r",?\s{1,40}"
     r"[\"']?name[\"']?[ \t]*[:=][ \t]*[\"']?\Z",
     re.IGNORECASE,
 )
@@ -56,11 +59,10 @@ def _closing(text: str, start: int) -> int:
 
 def _outdent(text: str, name_start: int, start: int) -> int:
     """Where a line stands no further in than the name's."""
-    line_start = text.rfind("\n", 0, name_start) + 1
-    line = text[line_start:name_start]
-    indent = len(line) - len(line.lstrip(" "))
-    if line.strip(" \"'"):
+    begins = _BEGINS_LINE.search(text, max(0, name_start - _DEEPEST), name_start)
+    if begins is None:
         return start  # the name does not begin its line
+    indent = len(begins["indent"])
     at, limit = start, min(len(text), start + _LONGEST)
     while at < limit:
         end = text.find("\n", at, limit)

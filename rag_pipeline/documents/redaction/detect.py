@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from rag_pipeline.documents.redaction.addresses import (
     find_emails,
     find_in_calls,
-    find_in_commands,
     find_in_headers,
     find_in_urls,
 )
 from rag_pipeline.documents.redaction.assignments import find_assignments
+from rag_pipeline.documents.redaction.commands import find_given, find_in_commands
 from rag_pipeline.documents.redaction.companions import find_companions
-from rag_pipeline.documents.redaction.cookies import COOKIES, find_in_cookies
+from rag_pipeline.documents.redaction.cookies import find_in_cookies
 from rag_pipeline.documents.redaction.encoded import find_escaped, find_in_base64
 from rag_pipeline.documents.redaction.engine import SHORTEST, find_tokens, occurrences
 from rag_pipeline.documents.redaction.key_blocks import find_key_blocks
-from rag_pipeline.documents.redaction.prefixes import find_prefixed
-from rag_pipeline.documents.redaction.prose import FOREIGN, find_pairs, find_stated
+from rag_pipeline.documents.redaction.prefixes import find_facebook, find_prefixed
+from rag_pipeline.documents.redaction.prose import find_foreign, find_pairs
 from rag_pipeline.documents.redaction.spans import (
     MARKER,
     MARKER_START,
@@ -29,7 +29,6 @@ from rag_pipeline.documents.redaction.spans import (
     composed,
     holds_run,
     merged,
-    places,
 )
 from rag_pipeline.documents.redaction.tables import find_in_tables
 from rag_pipeline.documents.redaction.values import is_random
@@ -71,20 +70,21 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
     """Of a text as it is written, with nothing decoded."""
     lowered = text.replace(_TWO_LETTERS, "i").lower()
     yield from find_key_blocks(text)
-    scanned = find_tokens(text, lowered)
+    scanned = find_tokens(text)
     yield from scanned.findings
-    words = set(scanned.words)
-    if not text.isascii():
-        words.update(word for word in FOREIGN if not word.isascii() and word in lowered)
-    for word in sorted(words):
-        yield from _find_around(text, lowered, word, code=code)
+    if scanned.has_words:
+        yield from find_facebook(text, lowered)
+        yield from find_given(text, lowered)
+        yield from find_pairs(text, lowered)
+    yield from find_foreign(text, lowered, has_words=scanned.has_words, code=code)
     has_run = holds_run(text)
     yield from find_prefixed(text, has_run=has_run)
     if has_run:
         yield from find_companions(text)
     yield from find_in_urls(text)
     yield from find_in_headers(text, lowered)
-    yield from find_in_calls(text, lowered)
+    yield from find_in_calls(text, lowered, has_words=scanned.has_words)
+    yield from find_in_cookies(text, lowered)
     yield from find_in_commands(text, lowered)
     yield from find_assignments(text, lowered, code=code)
     if not code:
@@ -93,19 +93,8 @@ def _find_written(text: str, *, emails: bool = False, code: bool = False) -> Ite
         yield from find_emails(text)
 
 
-def _find_around(text: str, lowered: str, word: str, *, code: bool) -> Iterator[Finding]:
-    """What stands around a word that the engine found."""
-    for at in places(lowered, word):
-        if word in FOREIGN:
-            yield from find_stated(text, at, code=code)
-        elif word in COOKIES:
-            yield from find_in_cookies(text, at)
-        else:
-            yield from find_pairs(text, at)
-
-
 def _find_tokens(text: str) -> Iterator[Finding]:
-    yield from find_tokens(text, text.lower()).findings
+    yield from find_tokens(text).findings
     yield from find_prefixed(text)
 
 

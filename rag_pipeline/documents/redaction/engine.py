@@ -13,10 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rag_pipeline.errors import ConfigError
-from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import MARKER, MARKER_START, Finding, places
 from rag_pipeline.documents.redaction.values import is_placeholder, looks_drawn
+from rag_pipeline.errors import ConfigError
 
 HOW_TO_REPAIR: Final = "run `pip install -e .` in the checkout of this project"
 _RULES = Path(__file__).with_name("rules.toml")
@@ -26,11 +25,14 @@ _ALLOW_MARKS = re.compile(r"(?i)(betterleaks|gitleaks)(:)(allow)")
 SHORTEST: Final = 8
 """Characters of a value that is looked for in the whole text."""
 _FEW: Final = 64
+_LOOK: Final = "rp-look."
 _SELF_EVIDENT = frozenset({"rp-aws-access-key-id", "rp-password", "rp-password-hash", "rp-pgpass-password"})
 """Rules whose place or alphabet says what the value is. The values of all others are random."""
+_DISTINCT = frozenset({"rp-anthropic-key", "rp-github-token", "rp-gitlab-token"})
+"""Rules whose prefix no ordinary name has: a digit is enough."""
 _REST_OF_WORD = re.compile(r"\w*", re.ASCII)
 _LONGEST_REST: Final = 200
-"""Characters after a match that may belong to its token; a longer run is data in which the format turns up by chance."""
+"""Characters after a match that may belong to its token; a longer run is data that holds the format by chance."""
 # Parts of a composite that are no secrets by themselves.
 _PUBLIC = re.compile(
     r"(?:client|application|account|access|app|org|tenant|planetscale)-id$|-(?:url|host|domain|name|address|username)$"
@@ -43,26 +45,6 @@ _FAMILIES = (
     (re.compile(r"(?:open|deep)ai-|openai-"), "openai-key"),
     (re.compile(r"anthropic-"), "anthropic-key"),
     (re.compile(r"gcp-(?:api-key|gemini)"), "gcp-api-key"),
-)
-
-
-class _Distant(NamedTuple):
-    """A rule whose keywords may stand anywhere in the text: the engine would search all of it, and takes its time."""
-
-    keywords: tuple[str, ...]
-    core: re.Pattern[str]
-    """Part of whatever the rule finds; Python's engine says much sooner that it is not there."""
-    signal: str
-    """Put behind a text that may hold such a value: the rule's keyword in `rules.toml`."""
-
-
-_DISTANT: Final = (
-    _Distant(
-        ("discord", "bot token", "bot_token", "mfa."),
-        re.compile(r"\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27}|mfa\.[A-Za-z0-9_-]{80}"),
-        "\nlook-for-discord-token",
-    ),
-    _Distant(("facebook",), re.compile(r"[0-9][0-9]{14}[|%]"), "\nlook-for-facebook-token"),
 )
 
 
@@ -83,53 +65,39 @@ class Scanned(NamedTuple):
     """What the engine found in a text."""
 
     findings: list[Finding]
-    words: frozenset[str]
-    """In small letters, those of the rules `rp-look-…`: what Python's detectors are to look at."""
+    has_words: bool
+    """Whether the text holds one of the words of the rules `rp-look`, around which Python's detectors look."""
 
 
-def find_tokens(text: str, lowered: str) -> Scanned:
+def find_tokens(text: str) -> Scanned:
     """Every place where a value stands that the engine knows, also where it stands a second time.
-
-    `lowered` is the text in small letters.
 
     Raises:
         ConfigError: the engine cannot be loaded, or does not accept its rules.
     """
     judged: set[str] = set()
     kinds: dict[str, str] = {}
-    words: set[str] = set()
-    given: list[Finding] = []
-    readable = _readable(text)
-    for found in _engine()(readable + _signals(text, lowered), config_path=str(_RULES)):
+    has_words = False
+    for found in _engine()(_readable(text), config_path=str(_RULES)):
         value, rule = found.match.value, found.rule_id
-        if rule.startswith("rp-look-"):
-            words.add(value.lower())
-        elif rule.startswith("rp-given-"):
-            given += _given(readable, found.match.full, value)
+        if rule.startswith(_LOOK):
+            has_words = True
         elif value not in judged and _is_secret(value, rule):
             judged.add(value)
             kinds[value] = _kind(rule)
     whole = [_whole(text, found) for found in occurrences(text, kinds, rank=1)]
-    return Scanned([*given, *(found for found in whole if found)], frozenset(words))
-
-
-def _given(text: str, whole: str, value: str) -> Iterator[Finding]:
-    """The password in a command or an address."""
-    if is_plausible("password", "password", value, quoted=True, loose=False):
-        offset = whole.rfind(value)
-        for at in places(text, whole):
-            yield Finding(kind="password", start=at + offset, end=at + offset + len(value), rank=3)
+    return Scanned([found for found in whole if found], has_words)
 
 
 @cache
 def _engine() -> Callable[..., list[Any]]:
-    """The engine with its rules compiled. Loaded at the first use, so that commands that redact nothing work without it.
+    """The engine with its rules compiled. Load it at the first use, as some commands do without.
 
     Raises:
         ConfigError: its package or its library is missing or broken.
     """
     try:
-        from betterleaks import BetterleaksError, scan_string  # noqa: PLC0415
+        from betterleaks import BetterleaksError, scan_string
     except (ImportError, OSError) as error:
         raise ConfigError(_missing(error)) from error
     try:
@@ -192,19 +160,14 @@ def _readable(text: str) -> str:
     return MARKER.sub(lambda m: "*" * len(m.group()), text) if MARKER_START in text else text
 
 
-def _signals(text: str, lowered: str) -> str:
-    """What says which of the slow rules are to look at the text."""
-    return "".join(
-        rule.signal for rule in _DISTANT if any(word in lowered for word in rule.keywords) and rule.core.search(text)
-    )
-
-
 def _is_secret(value: str, rule: str) -> bool:
     if len(value) < SHORTEST or is_placeholder(value):
         return False
-    if not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0]):
-        return False
-    return rule in _SELF_EVIDENT or looks_drawn(value)
+    if value.startswith("pk_") or (not rule.startswith("rp-") and _PUBLIC.search(rule.split(".")[0])):
+        return False  # Stripe and others publish theirs
+    if rule in _SELF_EVIDENT:
+        return True
+    return looks_drawn(value) or (rule in _DISTINCT and any(c.isdigit() for c in value))
 
 
 def _kind(rule: str) -> str:

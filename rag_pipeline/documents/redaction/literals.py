@@ -22,7 +22,9 @@ _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\n(?P<v>(?:[ \t]+[^\s#]\S*(?<!:)[ \t]*(?
 _HEREDOC = re.compile(
     r"<<[-~<]?[ \t]*(?P<q>[\"']?)(?P<tag>[A-Za-z_]\w{0,40})(?P=q)[ \t]*\n(?P<v>(?:[^\n]*\n){1,20}?)[ \t]*(?P=tag)\b"
 )
-_PROPERTIES = re.compile(r"(?:(?:&[\w.-]+|!(?:![\w./:-]*|<[^<>\s]+>|(?:vault|unsafe|str|string|binary|encrypted)\b)?)[ \t]+)+")
+_PROPERTIES = re.compile(
+    r"(?:(?:&[\w.-]+|!(?:![\w./:-]*|<[^<>\s]+>|(?:vault|unsafe|str|string|binary|encrypted)\b)?)[ \t]+)+"
+)
 """What YAML writes before a value: anchors, and tags that say how to read it. Other tags make it a reference."""
 _MORE_LINES = re.compile(r"(?:\\?\n[ \t]+[A-Za-z0-9+/=_.-]{6,}(?=[ \t]*(?:\n|$|[\"'])))*")
 _BARE = re.compile(r"[^\s\"'`<>|]{3,4096}")

@@ -34,6 +34,10 @@ _PASS_WORDS: Final = frozenset(
         "rootpass",
         "storepass",
         "keypass",
+        "deststorepass",
+        "srcstorepass",
+        "destkeypass",
+        "srckeypass",
     ]
 )
 _TOKEN = re.compile(
