@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Protocol
 
 from rag_pipeline.errors import StorageUnavailable
@@ -16,6 +16,7 @@ from rag_pipeline.index.freshness import covered, note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+from rag_pipeline.refresh.day_ranges import merge_ranges, single_days
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
@@ -27,9 +28,6 @@ from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import Outside
 from rag_pipeline.sources.places import git_places, github_places
-
-_MAX_GAP = timedelta(days=3)
-_MAX_RANGES = 8
 
 
 class SourceProgress(Protocol):
@@ -192,21 +190,8 @@ def _sources(
 
 
 def _ranges(due: Iterable[date], *, run_on_from: date, today: date) -> list[DayRange]:
-    """Days as few ranges, the last of them up to today; from `run_on_from` on all days are in one.
-
-    Days that are near each other share a range, and so do all when there would be many: a run costs more than a day.
-    """
-    ranges = [DayRange(first=min(run_on_from, today), last=today)]
-    for day in sorted(due, reverse=True):
-        if day >= ranges[-1].first:
-            continue
-        if ranges[-1].first - day <= _MAX_GAP:
-            ranges[-1] = DayRange(first=day, last=ranges[-1].last)
-        else:
-            ranges.append(DayRange(first=day, last=day))
-    if len(ranges) > _MAX_RANGES:
-        return [DayRange(first=ranges[-1].first, last=today)]
-    return ranges[::-1]
+    """Days as few ranges, the last of them up to today; from `run_on_from` on all days are in one."""
+    return merge_ranges([DayRange(first=min(run_on_from, today), last=today), *single_days(due)])
 
 
 def _spoken(days: Sequence[date]) -> str:
