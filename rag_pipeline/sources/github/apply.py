@@ -156,7 +156,7 @@ def _keep(store: Store, touch: Touch, received_at: datetime, batch: _Batch) -> N
     if touch.kind in _LISTED and not touch.resources and not gone:
         batch.untold.add(touch.number)
     batch.remarks[touch.number] = touch.remarks
-    for resource in _shown(store, touch, at):
+    for resource in _shown(store, touch):
         if resource.kind == "issue" and resource.body["comments"] is None:
             known = store.body("issue", resource.number) or {}
             resource = replace(resource, body=resource.body | {"comments": known.get("comments")})
@@ -180,12 +180,10 @@ def _lose(store: Store, kind: str, id_: int, touch: Touch, *, now: datetime) -> 
     return store.delete(kind, id_, number=touch.number, at=precise(now))
 
 
-def _shown(store: Store, touch: Touch, at: str) -> list[Resource]:
+def _shown(store: Store, touch: Touch) -> list[Resource]:
     """What a delivery shows, without what was deleted since: what a thread that was read in a newer state lacks."""
     # An issue that came from another repository shows nothing yet.
     newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED and touch.resources else []
-    if not newest or touch.number in store.touched():
-        return list(touch.resources)
-    if touch.resources[0].version >= newest[0] and at >= store.listed_at("issue", touch.number):
+    if not newest or touch.number in store.touched() or touch.resources[0].version >= newest[0]:
         return list(touch.resources)
     return [resource for resource in touch.resources if store.versions(resource.kind, [resource.id])]
