@@ -118,11 +118,11 @@ def _complete(mirror: GitHubMirror, client: GitHubClient, batch: _Batch) -> int:
         asked = len(wanted)
         # What is gone, no listing of changes tells.
         wanted = sorted({touch.number for touch, _, _ in batch.late})
-    is_known = is_loaded and batch.names <= {identity.full_name}
-    if not wanted and is_known:
+    is_renamed = is_loaded and not batch.names <= {identity.full_name}
+    if not wanted and not is_renamed:
         return asked
     with mirror.locked():
-        if not is_known:
+        if is_renamed or not is_loaded:
             identity = mirror.recognise(client)
         with mirror.open() as store:
             update = ThreadUpdate(_reader(store, client, identity, now), identity, now=now)
