@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
-from rag_pipeline.errors import StorageUnavailable
+from rag_pipeline.errors import QuotaExhausted, StorageUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
@@ -16,6 +16,7 @@ from rag_pipeline.index.freshness import covered, note_complete
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+from rag_pipeline.progress import Together, silent
 from rag_pipeline.refresh.day_ranges import merge_ranges, single_days
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
@@ -76,11 +77,16 @@ def plan(
     ]
     outside = Outside(base=settings.base, environ=access.environ) if access else None
     git = [GitProgress(settings, repository, now=now) for repository in settings.git_repositories]
-    github = [GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories]
+    watch = access.progress if access else silent
+    together = Together(watch)
+    github = [
+        GitHubProgress(settings, r, access=access and replace(access, progress=together.of(r.name)), now=now)
+        for r in settings.github_repositories
+    ]
     listed = kinds_progress(settings, now=now, outside=outside)
     read: list[Outcome[GitProgress, str] | Outcome[GitHubProgress, str] | Outcome[KindProgress, str]] = [
-        *read_at_once(git, places=git_places(settings), connection=connection, now=now),
-        *read_at_once(github, places=github_places(settings), connection=connection, now=now),
+        *read_at_once(git, places=git_places(settings), connection=connection, now=now, progress=watch),
+        *read_at_once(github, places=github_places(settings), connection=connection, now=now, progress=watch),
         # How much others bear is not known of them: one after the other.
         *read_at_once(listed, places=None, connection=connection, now=now),
     ]
@@ -89,7 +95,7 @@ def plan(
     for outcome in read:
         source, remark = outcome.thing, outcome.result or ""
         if outcome.error is not None:
-            if len(read) == 1:
+            if len(read) == 1 and not isinstance(outcome.error, QuotaExhausted):
                 raise outcome.error
             # The run will put it on record; the others shall not wait for it.
             remark = str(outcome.error)
