@@ -24,7 +24,7 @@ from rag_pipeline.documents.titles import tidy_title
 from rag_pipeline.model import Document, Json, SourceItem, document_id
 from rag_pipeline.settings import Redaction, Threads
 
-CLEANING_VERSION: str = "7"
+CLEANING_VERSION: str = "8"
 """Raised whenever the same item would give another text, title, metadata or lines; documents are then cleaned again."""
 
 DEFAULT_THREADS: Final = Threads()
