@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shlex
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -97,14 +98,16 @@ def up(
         )
     if not once:
         require_free_port(host, port)
+    began = time.perf_counter()
     _enter_dagster(settings)
     err.print("Starting PostgreSQL and applying migrations …")
     url = prepare(settings)
-    todo = plan_refresh(settings, url)
+    with Watch() as watch:
+        todo = plan_refresh(settings, url, watch=watch)
     for reason in todo.reasons or ["nothing new in the sources"]:
         err.print(f"  {reason}")
     with Watch() as watch:
-        summary = run_days(settings, todo.ranges, select="", watch=watch, url=url, planned=todo)
+        summary = run_days(settings, todo.ranges, select="", watch=watch, url=url, planned=todo, began=began)
     print_summary(summary)
     out.print()
     print_sample(settings)
@@ -204,14 +207,15 @@ def materialize(
     """Run the refresh job: for a day, for a range in a single run, or for whatever the index has not seen."""
     from rag_pipeline.cli.runs import plan_refresh, prepare, print_summary, require_all_read, run_days
 
+    began = time.perf_counter()
     settings = _settings()
     chosen = chosen_days(settings, partition=partition, from_=from_, to=to)
     _enter_dagster(settings)
     url = prepare(settings)
-    planned = None if chosen else plan_refresh(settings, url)
-    ranges = planned.ranges if planned else [chosen] if chosen else []
     with Watch() as watch:
-        summary = run_days(settings, ranges, select=select, watch=watch, url=url, planned=planned)
+        planned = None if chosen else plan_refresh(settings, url, watch=watch)
+        ranges = planned.ranges if planned else [chosen] if chosen else []
+        summary = run_days(settings, ranges, select=select, watch=watch, url=url, planned=planned, began=began)
     if as_json:
         _print_json(dataclasses.asdict(summary))
     else:

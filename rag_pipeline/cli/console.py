@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -26,6 +27,7 @@ _WIDTH = None if sys.stdout.isatty() else 160
 out = Console(highlight=False, soft_wrap=True, width=_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 _LINE_EVERY_S = 5.0
+_SILENT_AT_MOST_S = 10.0
 
 
 class Watch:
@@ -35,7 +37,9 @@ class Watch:
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}
-        self._started = time.monotonic()
+        self._started = self._heard = time.monotonic()
+        self._stage = "starting"
+        self._ended = threading.Event()
 
     def __enter__(self) -> Watch:
         if sys.stderr.isatty():
@@ -47,13 +51,28 @@ class Watch:
                 TextColumn("{task.fields[unit]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=err,
             )  # fmt: skip
             self._bars.start()
+        else:
+            threading.Thread(target=self._break_silence, name="watch", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         if self._bars is not None:
             self._bars.stop()
+
+    def _break_silence(self) -> None:
+        """What takes long without a word, such as a clone or loading a model, is still at work."""
+        while not self._ended.wait(_LINE_EVERY_S):
+            now = time.monotonic()
+            if now - self._heard >= _SILENT_AT_MOST_S:
+                self._heard = now
+                self._say(f"still at work: {self._stage}")
+
+    def _say(self, text: str) -> None:
+        # Without rich, whose first line costs a tenth of what a refresh with nothing new takes.
+        print(f"{time.monotonic() - self._started:7.1f} s  {text}", file=sys.stderr, flush=True)
 
     def __call__(self, stage: str, *, done: int, total: int | None, unit: str) -> None:
         """See `Progress`."""
@@ -65,11 +84,12 @@ class Watch:
             self._bars.update(self._tasks[whole], completed=done, total=total, description=stage, unit=unit)
             return
         now = time.monotonic()
-        if done == total or now - self._said.get(whole, self._started) >= _LINE_EVERY_S:
-            self._said[whole] = now
+        self._stage = stage
+        # What is waited for is said before the silence.
+        if done == total or unit == "seconds" or now - self._said.get(whole, self._started) >= _LINE_EVERY_S:
+            self._said[whole] = self._heard = now
             of = f" of {total:,}" if total is not None else ""
-            # Without rich, whose first line costs a tenth of what a refresh with nothing new takes.
-            print(f"{now - self._started:7.1f} s  {stage}: {done:,}{of} {unit}", file=sys.stderr, flush=True)
+            self._say(f"{stage}: {done:,}{of} {unit}")
 
 
 def rows_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

@@ -43,7 +43,7 @@ def serve_ui(*, host: str, port: int, search_port: int) -> None:
     ending = threading.Event()
     try:
         # Sessions of their own, so that a Ctrl-C reaches each once, from us, and not twice.
-        dagster = subprocess.Popen([*command, "--log-level", "warning"], cwd=home, env=environ, start_new_session=True)
+        dagster = subprocess.Popen([*command, "--log-level", "info"], cwd=home, env=environ, start_new_session=True)
         children.append(dagster)
         if has_page:
             page = subprocess.Popen([*_SERVE, "--host", host, "--port", str(search_port)], start_new_session=True)

@@ -20,12 +20,13 @@ from rag_pipeline.index.migrations import migrate
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.loading import load_in_background, loaded_for_good
 from rag_pipeline.model import DayRange
-from rag_pipeline.progress import Progress
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.quality import judging
 from rag_pipeline.refresh import Models, Plan, plan, serving_space
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.drops.stage import make_inbox
 from rag_pipeline.sources.git.stage import is_first_fetch
+from rag_pipeline.sources.github.client import QUOTA_REACHED
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import kinds, stage_of
 
@@ -87,8 +88,14 @@ class Summary:
     """Why a repository could not be read, for each."""
     left_out: list[str] = field(default_factory=list)
     """Which sources were stopped and which parts of the lake were left aside, and why."""
+    left: list[str] = field(default_factory=list)
+    """What a reading that the quota ended has left to the next run, and until when the quota is used up."""
     seconds: dict[str, float] = field(default_factory=dict)
     model_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """For GitHub, in the stages or before them."""
+    planning_seconds: float = 0.0
+    """Before the runs: the database, and reading the sources to find the days."""
     total_seconds: float = 0.0
 
 
@@ -104,7 +111,7 @@ def prepare(settings: Settings) -> str:
     return url
 
 
-def plan_refresh(settings: Settings, url: str) -> Plan:
+def plan_refresh(settings: Settings, url: str, *, watch: Progress = silent) -> Plan:
     """The days that the index has not seen."""
     from rag_pipeline.defs import plots
     from rag_pipeline.embedding import make_embedder
@@ -117,17 +124,17 @@ def plan_refresh(settings: Settings, url: str) -> Plan:
         space = serving_space(connection, models)
         now = datetime.now(UTC)
         lake = Lake(settings.lake_url)
-        access = Access(environ=os.environ, clock=lambda: datetime.now(UTC))
+        access = Access(environ=os.environ, clock=lambda: datetime.now(UTC), progress=watch)
         return plan(settings, connection=connection, space=space, access=access, lake=lake, now=now)
 
 
 def run_days(
     settings: Settings, ranges: Sequence[DayRange], *, select: str, watch: Progress, url: str,
-    planned: Plan | None = None,
+    planned: Plan | None = None, began: float | None = None,
 ) -> Summary:  # fmt: skip
     """Run the job over each range, one after the other; `planned`: the sources were read just now, to find the ranges.
 
-    `url` is what `prepare` gave.
+    `url` is what `prepare` gave; `began` is when the command began, by `time.perf_counter`.
 
     A run that stopped a source, or left a part of the lake aside, is among `left_out`, and the others follow.
 
@@ -163,7 +170,9 @@ def run_days(
                 if not pipeline.left_out or str(reason) != left_out_of(pipeline):
                     raise reason
                 summary.left_out += pipeline.left_out
-    summary.total_seconds = time.perf_counter() - started
+    began = started if began is None else began
+    summary.planning_seconds = started - began
+    summary.total_seconds = time.perf_counter() - began
     return summary
 
 
@@ -197,10 +206,14 @@ def print_summary(summary: Summary) -> None:
     rows += [("embedding spaces", note) for note in summary.embedding_spaces]
     rows.append(("seconds", "  ".join(f"{stage} {s:.2f}" for stage, s in summary.seconds.items())))
     own = sum(summary.seconds.values())
+    rest = summary.total_seconds - summary.planning_seconds - own
     shares = (
-        f"stages {own:.2f}, of which the model {summary.model_seconds:.2f}; the whole run {summary.total_seconds:.2f}"
+        f"before the runs {summary.planning_seconds:.2f}, stages {own:.2f}, Dagster and the rest {rest:.2f}; in all "
+        f"{summary.total_seconds:.2f}, of which the model {summary.model_seconds:.2f} and waiting for GitHub "
+        f"{summary.waited_seconds:.2f}"
     )
     rows.append(("", shares))
+    rows += [("left to the next run", reason) for reason in dict.fromkeys(summary.left)]
     out.print(rows_table("", ("summary", ""), rows))
 
 
@@ -285,7 +298,14 @@ def _add_derived(summary: Summary, reports: Mapping[str, object]) -> None:
 
 
 def _add_threads(summary: Summary, report: GitHubReport) -> None:
-    summary.unreadable += [f.reason for f in report.failures if f.source_type == "repository"]
+    unread = [f"{f.repository}: {f.reason}" for f in report.failures if f.source_type == "repository"]
+    # A run that ends at the quota ends well.
+    summary.left += [reason for reason in unread if QUOTA_REACHED in reason]
+    summary.unreadable += [
+        failure.reason
+        for failure in report.failures
+        if failure.source_type == "repository" and QUOTA_REACHED not in failure.reason
+    ]
     summary.quarantined += sum(f.source_type != "repository" for f in report.failures)
     summary.items += report.items.total() + report.tombstones.total()
     summary.tombstones += report.tombstones.total()
@@ -293,6 +313,7 @@ def _add_threads(summary: Summary, report: GitHubReport) -> None:
         # A reading for the plan serves all runs that it planned.
         if found.usage and (found.asked or len(summary.days) == 1):
             summary.requests += found.usage.requests
+            summary.waited_seconds += found.usage.waited_s
 
 
 def _add_listed(summary: Summary, report: KindReport) -> None:

@@ -15,12 +15,10 @@ from enum import StrEnum
 from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.freshness import SourceFreshness
 from rag_pipeline.model import DayRange
+from rag_pipeline.refresh.day_ranges import merge_ranges
 from rag_pipeline.settings import Settings
 from rag_pipeline.sources.kinds.registry import blocks_of, kinds
 from rag_pipeline.sources.kinds.stage import first_day_of
-
-_MAX_RANGES = 8
-_DAY = timedelta(days=1)
 
 
 class State(StrEnum):
@@ -120,18 +118,8 @@ def judge(
 
 
 def missing_days(standings: Iterable[Standing]) -> list[DayRange]:
-    """The days to run, as few ranges without a day too many; a source that cannot be read now asks for none."""
-    wanted = sorted(
-        (days for standing in standings if not standing.unreadable for days in standing.due), key=lambda d: d.first
-    )
-    ranges: list[DayRange] = []
-    for days in wanted:
-        if ranges and days.first <= ranges[-1].last + _DAY:
-            ranges[-1] = DayRange(first=ranges[-1].first, last=max(ranges[-1].last, days.last))
-        else:
-            ranges.append(days)
-    # A run costs more than the days between two of them.
-    return [DayRange(first=ranges[0].first, last=ranges[-1].last)] if len(ranges) > _MAX_RANGES else ranges
+    """The days to run, with those of small holes between them; a source that cannot be read now asks for none."""
+    return merge_ranges(days for standing in standings if not standing.unreadable for days in standing.due)
 
 
 def staleness_lines(standings: Iterable[Standing]) -> list[str]:

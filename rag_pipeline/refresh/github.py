@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
+from typing import TypeAlias
 from uuid import uuid4
 
+from rag_pipeline.errors import PermanentError
 from rag_pipeline.index.bookkeeping import SourceKey, advance, position
 from rag_pipeline.index.database import Connection
 from rag_pipeline.lake.derive import combine
@@ -12,6 +16,7 @@ from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
 from rag_pipeline.refresh.parts import IndexedParts, pipeline_fingerprint
 from rag_pipeline.settings import Repository, Settings
+from rag_pipeline.sources.drops.stage import STAGE as DROPS
 from rag_pipeline.sources.github.mirror import GitHubMirror
 from rag_pipeline.sources.github.stage import (
     GITHUB_SOURCE_VERSION,
@@ -23,9 +28,11 @@ from rag_pipeline.sources.github.stage import (
     is_kept,
     threads_by_day,
 )  # fmt: skip
-from rag_pipeline.sources.github.store import Store
+from rag_pipeline.sources.github.store import Settled, Store
 from rag_pipeline.sources.raw_parts import is_current
 
+_State: TypeAlias = tuple[str, str, datetime]
+"""Source type and id of a thread, and when it was seen so."""
 # Names a mirror's file: one that was lost and is read again counts from one again.
 _BIRTH = "birth"
 
@@ -40,6 +47,7 @@ class GitHubProgress:
         self._access = access
         self._now = now
         self._mirror = GitHubMirror(settings, repository)
+        self._lake = Lake(settings.lake_url)
         self._first_day = settings.first_day_of(repository)
         self._forgotten = settings.forgotten(now)
         self.repository = repository
@@ -91,7 +99,7 @@ class GitHubProgress:
         if not self._mirror.exists():
             return []
         with self._mirror.open() as store:
-            return self._days(store, after=self._known(store, connection, space))
+            return self._days(store, connection, space)
 
     def note(self, connection: Connection, space: EmbeddingSpace, lake: Lake, days: DayRange) -> bool:
         """Move the position if every day with a change since then is wholly in the index, by whatever run."""
@@ -100,8 +108,10 @@ class GitHubProgress:
         with self._mirror.open() as store:
             # Before anything else: what is settled from here on is not part of it.
             reached = store.last_seq()
-            pending = self._days(store, after=self._known(store, connection, space))
-            if not pending or not self._are_indexed(store, pending, connection, space, lake):
+            pending = self._days(store, connection, space)
+            if reached == self._known(store, connection, space):
+                return False
+            if pending and not self._are_indexed(store, pending, connection, space, lake):
                 return False
             fingerprint = self._fingerprint(store)
         return advance(
@@ -127,14 +137,37 @@ class GitHubProgress:
                 return False
         return True
 
-    def _days(self, store: Store, *, after: int) -> list[date]:
-        return sorted(
-            {
-                day_of(thread, first_day=self._first_day, today=self._now.date())
-                for thread in store.threads(after=after)
-                if is_kept(thread, self._forgotten)
-            }
-        )
+    def _days(self, store: Store, connection: Connection, space: EmbeddingSpace | None) -> list[date]:
+        """The days of what changed since the position, but for what deliveries have brought into the index already."""
+        after = self._known(store, connection, space)
+        changed = [thread for thread in store.threads(after=after) if is_kept(thread, self._forgotten)]
+        if after and space is not None and changed:
+            dropped = self._dropped(store, changed, connection, space)
+            changed = [thread for thread in changed if self._state(store, thread) not in dropped]
+        today = self._now.date()
+        return sorted({day_of(thread, first_day=self._first_day, today=today) for thread in changed})
+
+    def _dropped(
+        self, store: Store, threads: Sequence[Settled], connection: Connection, space: EmbeddingSpace
+    ) -> set[_State]:
+        """What of these threads' states is in parts of drops that are wholly in the index."""
+        days = sorted({thread.as_of.date() for thread in threads})
+        parts = IndexedParts(self._settings, self._lake, connection, space, DayRange(first=days[0], last=days[-1]))
+        found: set[_State] = set()
+        for day in days:
+            part = Part(tenant=self.repository.tenant, repository=self.repository.name, day=day)
+            if self._lake.tags(DROPS, part) is None or not parts.is_indexed(part):
+                continue
+            # A damaged part proves nothing.
+            with suppress(PermanentError):
+                for batch in self._lake.read(DROPS, part, columns=["source_type", "source_id", "as_of"]):
+                    rows = batch.to_pylist()
+                    found |= {(row["source_type"], row["source_id"], row["as_of"]) for row in rows}
+        return found
+
+    def _state(self, store: Store, thread: Settled) -> _State:
+        source_id = self._mirror.source_id(self._mirror.identity(store), thread.number)
+        return f"github_{thread.kind}", source_id, thread.as_of
 
     def _known(self, store: Store, connection: Connection, space: EmbeddingSpace | None) -> int:
         found = position(connection, self.key, space, fingerprint=self._fingerprint(store)) if space else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Protocol
 
-from rag_pipeline.errors import StorageUnavailable
+from rag_pipeline.errors import QuotaExhausted, StorageUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
@@ -16,6 +16,8 @@ from rag_pipeline.index.freshness import covered, freshness, note_complete, note
 from rag_pipeline.index.spaces import activate, active_space
 from rag_pipeline.lake.store import Lake
 from rag_pipeline.model import DayRange, EmbeddingSpace, Failure
+from rag_pipeline.progress import Together, silent
+from rag_pipeline.refresh.day_ranges import merge_ranges, single_days
 from rag_pipeline.refresh.drops import drops_progress, waiting_drops
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
@@ -27,9 +29,6 @@ from rag_pipeline.sources.git.stage import RawReport
 from rag_pipeline.sources.github.stage import Access
 from rag_pipeline.sources.kinds import Outside
 from rag_pipeline.sources.places import git_places, github_places
-
-_MAX_GAP = timedelta(days=3)
-_MAX_RANGES = 8
 
 
 class SourceProgress(Protocol):
@@ -78,11 +77,16 @@ def plan(
     ]
     outside = Outside(base=settings.base, environ=access.environ) if access else None
     git = [GitProgress(settings, repository, now=now) for repository in settings.git_repositories]
-    github = [GitHubProgress(settings, r, access=access, now=now) for r in settings.github_repositories]
+    watch = access.progress if access else silent
+    together = Together(watch)
+    github = [
+        GitHubProgress(settings, r, access=access and replace(access, progress=together.of(r.name)), now=now)
+        for r in settings.github_repositories
+    ]
     listed = kinds_progress(settings, now=now, outside=outside)
     read: list[Outcome[GitProgress, str] | Outcome[GitHubProgress, str] | Outcome[KindProgress, str]] = [
-        *read_at_once(git, places=git_places(settings), connection=connection, now=now),
-        *read_at_once(github, places=github_places(settings), connection=connection, now=now),
+        *read_at_once(git, places=git_places(settings), connection=connection, now=now, progress=watch),
+        *read_at_once(github, places=github_places(settings), connection=connection, now=now, progress=watch),
         # How much others bear is not known of them: one after the other.
         *read_at_once(listed, places=None, connection=connection, now=now),
     ]
@@ -91,7 +95,7 @@ def plan(
     for outcome in read:
         source, remark = outcome.thing, outcome.result or ""
         if outcome.error is not None:
-            if len(read) == 1:
+            if len(read) == 1 and not isinstance(outcome.error, QuotaExhausted):
                 raise outcome.error
             # The run will put it on record; the others shall not wait for it.
             remark = str(outcome.error)
@@ -197,21 +201,8 @@ def _sources(
 
 
 def _ranges(due: Iterable[date], *, run_on_from: date, today: date) -> list[DayRange]:
-    """Days as few ranges, the last of them up to today; from `run_on_from` on all days are in one.
-
-    Days that are near each other share a range, and so do all when there would be many: a run costs more than a day.
-    """
-    ranges = [DayRange(first=min(run_on_from, today), last=today)]
-    for day in sorted(due, reverse=True):
-        if day >= ranges[-1].first:
-            continue
-        if ranges[-1].first - day <= _MAX_GAP:
-            ranges[-1] = DayRange(first=day, last=ranges[-1].last)
-        else:
-            ranges.append(DayRange(first=day, last=day))
-    if len(ranges) > _MAX_RANGES:
-        return [DayRange(first=ranges[-1].first, last=today)]
-    return ranges[::-1]
+    """Days as few ranges, the last of them up to today; from `run_on_from` on all days are in one."""
+    return merge_ranges([DayRange(first=min(run_on_from, today), last=today), *single_days(due)])
 
 
 def _spoken(days: Sequence[date]) -> str:

@@ -13,6 +13,7 @@ from rag_pipeline.index.bookkeeping import SourceKey
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.freshness import freshness, note_asked, note_unreadable
 from rag_pipeline.model import DayRange, Failure
+from rag_pipeline.progress import Progress, silent
 from rag_pipeline.refresh.git import GitProgress
 from rag_pipeline.refresh.github import GitHubProgress
 from rag_pipeline.refresh.kinds import kinds_progress
@@ -80,11 +81,15 @@ def read_and_note(source: Readable, *, connection: Connection, now: datetime) ->
 
 
 def read_at_once(
-    sources: Sequence[R], *, places: Places | None, connection: Connection, now: datetime
+    sources: Sequence[R], *, places: Places | None, connection: Connection, now: datetime, progress: Progress = silent
 ) -> list[Outcome[R, str]]:
     """`read_and_note` of several, as many at once as there are places; what there is to say of each, or its error."""
+
+    def told(done: int) -> None:
+        progress("reading sources", done=done, total=len(sources), unit="sources")
+
     # One connection serves one thread: what they showed is noted when all are read.
-    outcomes = at_once(sources, lambda source: source.read(), places=places)
+    outcomes = at_once(sources, lambda source: source.read(), places=places, told=told)
     for outcome in outcomes:
         if outcome.error is not None:
             _note_unreadable(outcome.thing, outcome.error, connection=connection, now=now)

@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rag_pipeline.settings.noisy_authors import NOISY_AUTHORS
+
 _VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
 _LANGUAGE = re.compile(r"^[a-z][a-z0-9+#.-]{0,30}$")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
@@ -200,9 +202,9 @@ class GitHub(Section):
     timeout_s: float = Field(default=30.0, gt=0)
     """Patience with one request."""
     max_removed_items: int = Field(default=10, ge=0)
-    """Reconciliation withholds a removal of more items than this and a larger share than `max_removed_share`."""
+    """A removal of more items of a kind within a day than this, and a larger share than `max_removed_share`, waits."""
     max_removed_share: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """Reconciliation withholds a removal of more items than `max_removed_items` and a larger share than this."""
+    """A removal of more items of a kind within a day than `max_removed_items`, and a larger share than this, waits."""
 
     @field_validator("base_url")
     @classmethod
@@ -218,10 +220,7 @@ class GitHub(Section):
 class Threads(Section):
     """What of a conversation is noise."""
 
-    noisy_authors: tuple[str, ...] = (
-        "*[bot]", "codecov", "codecov-*", "codecov-commenter", "coveralls", "cla-bot", "CLAassistant", "googlebot",
-        "k8s-ci-robot", "k8s-triage-robot", "netlify", "probot-*", "stale", "vercel", "welcome",
-    )  # fmt: skip
+    noisy_authors: tuple[str, ...] = NOISY_AUTHORS
     """Globs of logins (case does not matter) whose comments and reviews are left out; what they open is kept."""
     kept_authors: tuple[str, ...] = ()
     """Globs of logins that are never noise, whatever `noisy_authors` says."""

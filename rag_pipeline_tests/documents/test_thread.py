@@ -223,7 +223,7 @@ def test_a_reply_shows_the_lines_when_what_it_answers_was_left_out() -> None:
     document = document_of(
         kind="pull_request",
         entries=[
-            review_comment("Consider this.", number=1, author=author("linter[bot]", bot=True)),
+            review_comment("Consider this.", number=1, author=author("codecov[bot]", bot=True)),
             review_comment("No.", number=2, reply_to=1), review_comment("Right.", number=3, reply_to=1),
         ],
     )  # fmt: skip

@@ -38,7 +38,11 @@ def reply(text: str, *earlier: str) -> str:
         ("dependabot[bot]", False, True), ("dependabot", True, True), ("dependabot", False, False),
         ("Codecov-Commenter", False, True), ("claassistant", False, True), ("probot-x", False, True),
         ("albert", False, False), ("jacob", False, False), ("robot", False, False), ("stale", False, True),
-        ("ghost", False, False), ("", False, False),
+        ("ghost", False, False), ("", False, False), ("github-actions[bot]", True, True), ("vercel", True, True),
+        ("sonarqubecloud", True, True), ("pre-commit-ci[bot]", True, True), ("readthedocs-x[bot]", True, True),
+        ("Copilot", True, False), ("copilot-pull-request-reviewer[bot]", True, False), ("coderabbitai", True, False),
+        ("sourcery-ai[bot]", True, False), ("gemini-code-assist[bot]", True, False), ("claude[bot]", True, False),
+        ("greptile-apps[bot]", True, False), ("our-own[bot]", True, False),
     ],
 )  # fmt: skip
 def test_bots_are_noise_and_people_are_not(login: str, bot: bool, noisy: bool) -> None:
@@ -48,8 +52,9 @@ def test_bots_are_noise_and_people_are_not(login: str, bot: bool, noisy: bool) -
 def test_kept_authors_are_never_noise() -> None:
     threads = Threads(kept_authors=("Renovate*",))
     assert not is_noise(Author(login="renovate[bot]", bot=True), threads)
-    assert is_noise(Author(login="other[bot]", bot=True), threads)
-    assert not is_noise(Author(login="other[bot]", bot=True), Threads(kept_authors=("*[bot]",)))
+    assert is_noise(Author(login="stale[bot]", bot=True), threads)
+    assert not is_noise(Author(login="stale[bot]", bot=True), Threads(kept_authors=("*[bot]",)))
+    assert is_noise(Author(login="other[bot]", bot=True), Threads(noisy_authors=("*[bot]",)))
     assert not is_noise(Author(login="other", bot=True), Threads(noisy_authors=()))
 
 

@@ -156,7 +156,7 @@ def test_a_deleted_comment_is_noticed_by_the_count(threads, story, forge):
     assert len(threads.embedder.embedded) == embedded
 
 
-def test_an_old_thread_that_changed_unseen_costs_its_day_and_today(tmp_path, database, github, forge, rocket):
+def test_an_old_thread_that_a_delivery_told_of_costs_only_its_own(tmp_path, database, github, forge, rocket):
     now, forge.now = forge.now, datetime(2021, 3, 1, tzinfo=UTC)
     old = forge.open_issue(rocket, title="From the beginning", body="Nobody has spoken here for years.")
     forge.now = now
@@ -171,8 +171,14 @@ def test_an_old_thread_that_changed_unseen_costs_its_day_and_today(tmp_path, dat
     run = installation.run(forge.now.date(), select=DROP_ASSETS)
     assert run.reports["knowledge_index"].written.documents == 1
     assert only_texts(installation)["#1"][0].endswith("and its time stayed.")
-    assert [str(days) for days in installation.planned()] == ["2021-03-01", "2024-05-02"]
-    assert [run.reports["knowledge_index"].written.rows for run in installation.refresh()] == [0, 0]
+    # What a delivery has brought into the index need not be brought there again, with all else of its day.
+    assert [str(days) for days in installation.planned()] == ["2024-05-02"]
+    (run,) = installation.refresh()
+    assert (run.reports["knowledge_index"].written.rows, run.reports["documents"].rows) == (0, 0)
+    forge.edit_thread(old, body="Once more, and its time stayed.", silently=True)
+    installation.pass_time(600)
+    assert installation.reconcile()[0]["threads_changed"] == 1
+    assert only_texts(installation)["#1"][0].endswith("Once more, and its time stayed.")
     assert [str(days) for days in installation.planned()] == ["2024-05-02"]
 
 

@@ -61,8 +61,9 @@ def freshness_sensor(job_name: str, settings: Settings) -> dg.SensorDefinition:
         minimum_interval_seconds=settings.freshness.check_every_minutes * 60,
         description=(
             "Asks each source for its newest change, compares it and the newest partition with what is indexed, per "
-            "repository, and launches exactly the days that are missing; or launches nothing and alerts, by "
-            "`freshness.on_stale`. It waits for runs that are at work, and longer after each that did not help."
+            "repository, and launches the days that are missing, near ones in one run; or launches nothing and "
+            "alerts, by `freshness.on_stale`. It waits for runs that are at work, and longer after each that did not "
+            "help."
         ),
     )  # fmt: skip
     def sensor(context: dg.SensorEvaluationContext, pipeline: dg.ResourceParam[Pipeline]) -> dg.SensorResult:

@@ -40,6 +40,22 @@ class ApplyReport:
     """What seems to be gone and is too much to be removed without confirmation."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """What deliveries leave open that came together."""
+
+    report: ApplyReport
+    now: datetime
+    names: set[str]
+    """What the repository is called in them."""
+    untold: set[int] = field(default_factory=set)
+    """Threads of which a delivery shows nothing, or what cannot be true as well."""
+    late: list[tuple[Touch, str, int]] = field(default_factory=list)
+    """What is said to be gone, kind and id, though GitHub listed it after that was sent."""
+    remarks: dict[int, int | None] = field(default_factory=dict)
+    """How many review comments pull requests have, where the payload says so."""
+
+
 def apply_touches(
     mirror: GitHubMirror, client: GitHubClient | None, touches: Sequence[tuple[Touch, datetime]], *, now: datetime
 ) -> ApplyReport:
@@ -47,22 +63,28 @@ def apply_touches(
 
     What the payloads say is kept first, older never over newer. Of threads that this changed, the API is asked for what
     the payloads do not say: the reviews of a pull request, its files when its head moved, comments that were missed. A
-    delivery that says nothing new asks nothing.
+    delivery that says nothing new asks nothing. Where one contradicts what GitHub itself listed after it was sent, the
+    API is asked; without it the listing counts, and what is said to be gone is gone.
     """
     report = ApplyReport()
     named = [touch.repository for touch, _ in touches if touch.repository]
     if mirror.id is None and named:
         mirror.remember(named[-1])
+    batch = _Batch(report=report, now=now, names={identity.full_name for identity in named})
     with mirror.locked(), mirror.open() as store:
         for touch, received_at in sorted(touches, key=lambda entry: entry[1]):
             with store.transaction():
-                _keep(store, touch, received_at, report, now=now)
+                _keep(store, touch, received_at, batch)
+    is_answered = client is not None
     if client is not None:
         try:
-            report.from_api = _complete(mirror, client, [touch for touch, _ in touches], now=now)
+            report.from_api = _complete(mirror, client, batch)
         except (TransientError, PermanentError, ConfigError, SourceNotFound) as error:
-            report.unreachable = str(error)
+            report.unreachable, is_answered = str(error), False
     with mirror.locked(), mirror.open() as store:
+        for touch, kind, id_ in [] if is_answered else batch.late:
+            with store.transaction():
+                _lose(store, kind, id_, touch, now=now)
         guard, removed = Guard(store, mirror.limits, now=now), Removed(threads=[])
         # What an earlier batch suspected is asked for again first, by the next reading.
         for suspect in [each for each in guard.due() if each.at == precise(now)]:
@@ -76,28 +98,31 @@ def apply_touches(
     return report
 
 
-def _complete(mirror: GitHubMirror, client: GitHubClient, touches: Sequence[Touch], *, now: datetime) -> int:
+def _complete(mirror: GitHubMirror, client: GitHubClient, batch: _Batch) -> int:
     """Ask for what changed threads lack, by themselves or with the listings, whichever is less; of how many threads."""
-    listed = [touch for touch in touches if touch.kind in _LISTED and not touch.thread_gone]
-    untold = {touch.number for touch in listed if not touch.resources and not touch.gone}
-    remarks = {touch.number: touch.remarks for touch in listed if touch.resources}
+    now, untold = batch.now, batch.untold | {touch.number for touch, _, _ in batch.late}
     with mirror.locked(), mirror.open() as store:
-        wanted = sorted({touch.number for touch in listed} & set(store.touched()) | untold)
+        numbers = {number for kind, number in batch.report.threads if kind in _LISTED}
+        wanted = sorted(numbers & set(store.touched()) | untold)
         is_loaded = store.note("loaded:pull") is not None
         identity = mirror.identity(store)
         update = ThreadUpdate(_reader(store, client, identity, now), identity, now=now)
-        is_many = is_loaded and sum(map(update.listed_requests, wanted)) > _FETCH_REQUESTS
+        requests = sum(2 if number in untold else update.listed_requests(number) for number in wanted)
+        is_many = is_loaded and requests > _FETCH_REQUESTS
         if is_many:
             store.touch(*wanted)
+    asked = 0
     if is_many:
         if stopped := fetch(mirror, client, now=now).stopped:
             raise TransientError(stopped)
-        return len(wanted)
-    asked = 0
-    if not wanted:
+        asked = len(wanted)
+        # What is gone, no listing of changes tells.
+        wanted = sorted({touch.number for touch, _, _ in batch.late})
+    is_renamed = is_loaded and not batch.names <= {identity.full_name}
+    if not wanted and not is_renamed:
         return asked
     with mirror.locked():
-        if not is_loaded:
+        if is_renamed or not is_loaded:
             identity = mirror.recognise(client)
         with mirror.open() as store:
             update = ThreadUpdate(_reader(store, client, identity, now), identity, now=now)
@@ -106,8 +131,8 @@ def _complete(mirror: GitHubMirror, client: GitHubClient, touches: Sequence[Touc
                 if number in untold or not is_loaded:
                     update.read_whole(number)
                 else:
-                    update.complete(number, remarks=remarks.get(number))
-                asked += client.usage.requests > before
+                    update.complete(number, remarks=batch.remarks.get(number))
+                asked += not is_many and client.usage.requests > before
             update.conclude(mirror)
     return asked
 
@@ -116,46 +141,49 @@ def _reader(store: Store, client: GitHubClient, identity: Identity, now: datetim
     return Reader(store, client, repository=identity.full_name, now=now, report=FetchReport())
 
 
-def _keep(store: Store, touch: Touch, received_at: datetime, report: ApplyReport, *, now: datetime) -> None:
-    report.threads.add((touch.kind, touch.number))
+def _keep(store: Store, touch: Touch, received_at: datetime, batch: _Batch) -> None:
+    batch.report.threads.add((touch.kind, touch.number))
     at = precise(received_at)
+    gone = ((_HEADS.get(touch.kind, touch.kind), touch.number),) if touch.thread_gone else touch.gone
+    late = [(touch, kind, id_) for kind, id_ in gone if at < store.listed_at(kind, id_)]
+    batch.late += late
+    changed = False
+    for kind, id_ in gone:
+        changed |= (touch, kind, id_) not in late and _lose(store, kind, id_, touch, now=batch.now)
     if touch.thread_gone:
-        _lose(store, _HEADS.get(touch.kind, touch.kind), touch.number, touch, at=at, now=now)
         store.done(touch.number)
         return
-    changed = False
-    for resource in _shown(store, touch, at):
+    if touch.kind in _LISTED and not touch.resources and not gone:
+        batch.untold.add(touch.number)
+    batch.remarks[touch.number] = touch.remarks
+    for resource in _shown(store, touch):
         if resource.kind == "issue" and resource.body["comments"] is None:
             known = store.body("issue", resource.number) or {}
             resource = replace(resource, body=resource.body | {"comments": known.get("comments")})
+        if store.contradicts(resource, seen_at=at):
+            batch.untold.add(touch.number)
         changed |= bool(store.put(resource, seen_at=at, newer_only=True))
-    for kind, id_ in touch.gone:
-        changed |= _lose(store, kind, id_, touch, at=at, now=now)
     if changed and touch.kind in _LISTED:
         store.touch(touch.number)
 
 
-def _lose(store: Store, kind: str, id_: int, touch: Touch, *, at: str, now: datetime) -> bool:
-    """Note that a thread or comment seems to be gone, unless GitHub listed it since; whether that is news.
+def _lose(store: Store, kind: str, id_: int, touch: Touch, *, now: datetime) -> bool:
+    """Note that a thread or comment seems to be gone; whether that is news.
 
     Of what is not kept here nothing can be lost: that late news must not bring it in is all there is to note.
     """
-    if at < store.listed_at(kind, id_):
-        return False
     if store.body(kind, id_) is not None:
         store.suspect(kind, id_, number=touch.number, thread_kind="", at=precise(now))
         return True
     if touch.thread_gone:
         return bury(store, touch.kind, touch.number, now=now)
-    return store.delete(kind, id_, number=touch.number, at=at)
+    return store.delete(kind, id_, number=touch.number, at=precise(now))
 
 
-def _shown(store: Store, touch: Touch, at: str) -> list[Resource]:
+def _shown(store: Store, touch: Touch) -> list[Resource]:
     """What a delivery shows, without what was deleted since: what a thread that was read in a newer state lacks."""
     # An issue that came from another repository shows nothing yet.
     newest = store.versions("issue", [touch.number]) if touch.kind in _LISTED and touch.resources else []
-    if not newest or touch.number in store.touched():
-        return list(touch.resources)
-    if touch.resources[0].version >= newest[0] and at >= store.listed_at("issue", touch.number):
+    if not newest or touch.number in store.touched() or touch.resources[0].version >= newest[0]:
         return list(touch.resources)
     return [resource for resource in touch.resources if store.versions(resource.kind, [resource.id])]

@@ -6,6 +6,7 @@ Everything leaves as a `Page` or as one of our errors.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from rag_pipeline.settings import GitHub
 
 _SPOKEN = "asking GitHub"
+QUOTA_REACHED = "GitHub's rate limit is reached"
+"""How the reason begins for which a reading ends well: the next run goes on from there."""
+_SHORTEST_TOLD_S = 1.0
 MOST_REDIRECTS = 5
 MOST_REFUSALS = 5
 """Of one request by rate limits, each waited for."""
@@ -260,21 +264,23 @@ class GitHubClient:
             until = self._clock() + timedelta(seconds=wait_s)
             why = "it was waited for often enough" if hopeless else f"github.max_wait_s allows {longest_s:g} s"
             raise QuotaExhausted(
-                f"GitHub's rate limit is reached until {until:%Y-%m-%d %H:%M:%S %Z}, for {wait_s:.0f} s, and {why}; "
+                f"{QUOTA_REACHED} until {until:%Y-%m-%d %H:%M:%S %Z}, for {wait_s:.0f} s, and {why}; "
                 f"the next run goes on from here. {reason}",
                 retry_after_s=wait_s,
             )
-        self._wait(wait_s)
+        self._wait(wait_s, why="waiting for its rate limit")
         self._quota = None  # what was said before the wait no longer holds; the next answer says anew
 
     def _back_off(self, error: TransientError, *, failures: int) -> None:
         asked_s = error.retry_after_s
         if failures > self._settings.max_retries or (asked_s or 0.0) > self._settings.max_wait_s:
             raise error
-        self._wait(limits.backoff_s(failures, jitter=random.random) if asked_s is None else asked_s)
+        wait_s = limits.backoff_s(failures, jitter=random.random) if asked_s is None else asked_s
+        self._wait(wait_s, why=f"waiting to ask again, after {_short(error)}")
 
-    def _wait(self, wait_s: float) -> None:
-        self._progress(f"{_SPOKEN}: waiting for its rate limit", done=0, total=round(wait_s), unit="seconds")
+    def _wait(self, wait_s: float, *, why: str) -> None:
+        if wait_s >= _SHORTEST_TOLD_S:
+            self._progress(f"{_SPOKEN}: {why}", done=0, total=math.ceil(wait_s), unit="seconds")
         self._sleep(wait_s)
         self.usage.waited_s += wait_s
 

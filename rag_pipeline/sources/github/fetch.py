@@ -50,7 +50,15 @@ def fetch(mirror: GitHubMirror, client: GitHubClient, *, now: datetime) -> Fetch
     """
     report = FetchReport()
     with mirror.locked():
-        identity = mirror.recognise(client)
+        try:
+            identity = mirror.recognise(client)
+        except QuotaExhausted as error:
+            if not mirror.exists():
+                raise
+            report.stopped = str(error)
+            with mirror.open() as store:
+                note_outcome(store, report)
+            return report
         with mirror.open() as store:
             reader = Reader(store, client, repository=identity.full_name, now=now, report=report)
             update = ThreadUpdate(reader, identity, now=now)

@@ -105,6 +105,16 @@ class Store(Suspects):
         )
         return change
 
+    def contradicts(self, resource: Resource, *, seen_at: str) -> bool:
+        """Whether a delivery shows another state, not an older one, than GitHub listed after it was sent."""
+        row = self._db.execute(
+            "SELECT version, listed_at, body FROM resources WHERE kind = ? AND id = ? AND NOT deleted",
+            (resource.kind, resource.id),
+        ).fetchone()
+        if row is None or seen_at >= row[1] or resource.version < row[0]:
+            return False
+        return _dump(self.refused(resource).body) != str(row[2])
+
     def listed_at(self, kind: str, id_: int) -> str:
         """When GitHub itself last showed a living resource, as `precise` writes it; "": never."""
         row = self._db.execute(

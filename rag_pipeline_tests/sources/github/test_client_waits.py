@@ -261,3 +261,14 @@ def test_without_the_servers_time_our_own_is_taken(date):
     with client_on(in_turn(limited, OK)) as (client, _, clock):
         client.get(ISSUES)
     assert clock.slept == [20]
+
+
+def test_what_is_waited_for_is_told_and_for_how_long():
+    told = []
+    limited, broken = refused(403, SECONDARY, **{"Retry-After": "7"}), Reply(status=500, headers={"Retry-After": "3"})
+    with client_on(in_turn(broken, limited, OK)) as (client, _, _):
+        client._progress = lambda stage, *, done, total, unit: told.append((stage, total, unit))
+        client.get(ISSUES)
+    (after, after_s, _), (limit, limit_s, _) = [each for each in told if each[2] == "seconds"]
+    assert "waiting to ask again, after" in after and "500" in after and after_s == 3
+    assert "rate limit" in limit and limit_s == 7

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_pipeline.errors import ConfigError
+from rag_pipeline.sources.github.client import QUOTA_REACHED
 from rag_pipeline_tests.github_server.faults import Fault, Kind
 from rag_pipeline_tests.github_server.generated import generate
 from rag_pipeline_tests.github_server.model import Forge
@@ -208,3 +209,13 @@ def test_a_refused_token_is_named_and_not_told(forge: Forge, app: Repository, mi
     with pytest.raises(ConfigError, match="GITHUB_TOKEN") as caught:
         mirrored.fetch()
     assert "ghp_secret" not in str(caught.value)
+
+
+def test_a_reading_that_begins_without_quota_ends_well(forge: Forge, app: Repository, mirrored: Mirrored) -> None:
+    forge.open_issue(app)
+    mirrored.fetch()
+    mirrored.server.faults.add(Fault(match="/repos/acme/app$", kind="primary", seconds=3600))
+    before = mirrored.threads()
+    assert QUOTA_REACHED in mirrored.fetch().stopped
+    assert mirrored.threads() == before
+    assert not mirrored.fetch().stopped
