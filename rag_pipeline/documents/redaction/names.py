@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-Sensitivity = Literal["password", "token", "auth", "env-key"]
-"""`password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`."""
+Sensitivity = Literal["password", "token", "auth", "env-key", "described"]
+"""`described`: the telling word is followed by others, so that the value must speak for itself; `password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TRAILING = re.compile(
@@ -41,7 +41,7 @@ _PASS_WORDS: Final = frozenset(
     ]
 )
 _TOKEN = re.compile(
-    r"(?:secret|token|jwt|pat|bearer|credential|credentials|creds|cred|signature|sig"
+    r"(?:secrets?e?|token|jwt|pat|bearer|credential|credentials|creds|cred|signature|sig"
     r"|(?:api|app|auth|access|secret|private|encryption|encrypt|decryption|signing|sign|signature|account|master|license"
     r"|licence|admin|service|storage|shared|sharedaccess|consumer|client|hmac|jwt|write|ingest|ingestion|integration"
     r"|routing|session|cookie|security|webhook|deploy|deployment|ssh|application|functions|host|developer|subscription"
@@ -127,8 +127,25 @@ _WEAK: Final = frozenset(
         "projectkey",
     ]
 )
+_MOST_WORDS: Final = 6
 _AUTH: Final = frozenset({"auth", "dockerauth", "httpauth", "basicauth", "userauth"})
 _ENVIRONMENT_KEY = re.compile(r"(?:^|[A-Z0-9]_)[A-Z0-9]*KEY")
+
+_DESCRIBED: Final = re.compile(
+    r"(?:password|passwd|pwd|(?:db|database|key|user|admin|root)pass|secrete?|(?:api|auth|account|private|client|access)key)"
+)
+"""What a name may say before it says which one: `password_for_jenkins`, `apikey_myservice`."""
+_ABOUT: Final = frozenset(
+    "id ids name names field fields input label labels policy hash hashed hasher digest checksum sha sha1 sha256 md5"
+    " length len size count counter min max limit url uri path file filename dir type kind regex pattern rule rules"
+    " format header prefix suffix ref refs reference arn version expires expiry expiration ttl timeout date time at age"
+    " endpoint provider manager store source algorithm algo encoder encoding strength prompt hint message msg error"
+    " title text placeholder help desc description key keys class cls selector xpath css element button form page link"
+    " reset change changed updated required enabled disabled status state valid invalid is has test fixture schema"
+    " param params arg column attribute attr property props config mode method scheme namespace engine list map env"
+    " variable var finder detector scanner template resource group scope scopes owner".split()
+)
+"""Words behind it that say what else the value is."""
 
 
 @lru_cache(maxsize=8192)
@@ -147,6 +164,8 @@ def sensitivity(name: str) -> Sensitivity | None:
             return None if words[0] in {"no", "nopasswd", "lock"} else "password"
         if _TOKEN.search(candidate):
             return "token"
+    if len(words) <= _MOST_WORDS and _ABOUT.isdisjoint(words) and _DESCRIBED.search(plain):
+        return "described"
     return "env-key" if _ENVIRONMENT_KEY.fullmatch(name[-40:].split(".")[-1]) or name.endswith("_KEY") else None
 
 
