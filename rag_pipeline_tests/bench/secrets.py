@@ -10,6 +10,7 @@ from typing import Final
 from rag_pipeline.cli.console import err
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline_tests.bench.report import Report
+from rag_pipeline_tests.bench.secrets_gitleaks import gitleaks_cases
 from rag_pipeline_tests.bench.secrets_made import Case, held_out_cases, tuned_cases
 from rag_pipeline_tests.bench.secrets_public import PublicCases, detect_secrets_cases
 
@@ -21,13 +22,20 @@ _FLAGGED_AT_MOST: Final = 2.0
 
 
 def bench_secrets(
-    repository: str, report: Report, *, start_date: date | None = None, secrets_data: Path | None = None
+    repository: str,
+    report: Report,
+    *,
+    start_date: date | None = None,
+    secrets_data: Path | None = None,
+    gitleaks_data: Path | None = None,
 ) -> None:
     """Judge the sets that are made here, and detect-secrets' where a checkout of it is given."""
     _judge(report, "syntaxes used to tune", tuned_cases())
     _judge(report, "syntaxes held out", held_out_cases())
     if secrets_data is not None:
         _judge_public(report, "detect-secrets", detect_secrets_cases(secrets_data))
+    if gitleaks_data is not None:
+        _judge_public(report, "gitleaks", gitleaks_cases(gitleaks_data))
     report.show(_SECTION)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,24 +35,32 @@ class PublicCases(NamedTuple):
 
 
 def detect_secrets_cases(folder: Path) -> PublicCases:
-    """Every line of the tables with its label, less those whose label says nothing of the line itself.
-
-    The rules read lines and labels only, never what `redact` does:
-
-    - A secret that is filler (six equal letters in a row, or the alphabet or numbers counted up), or a vendor's documented example, is no secret.
-    - A line that holds the value of a secret of these tables, but is labelled harmless, is so for the plugin that
-      judges it alone: another vendor's token, a language in which the plugin asks for quotes, a token and some letters.
+    """Every line of the tables, less those whose label says nothing of the line itself.
 
     Raises:
         ConfigError: the folder is no checkout of detect-secrets.
     """
     files = sorted((folder / "tests" / "plugins").glob("*_test.py"))
-    cases = list(dict.fromkeys(case for path in files if path.name not in _NO_SECRETS for case in _cases(path)))
+    cases = [case for path in files if path.name not in _NO_SECRETS for case in _cases(path)]
     if not cases:
         msg = (
             f"{folder} holds no tests/plugins of detect-secrets: give --secrets-data a checkout of Yelp/detect-secrets"
         )
         raise ConfigError(msg)
+    return fairly_labelled(cases)
+
+
+def fairly_labelled(given: Iterable[Case]) -> PublicCases:
+    """The lines without repetitions, and without those that two rules leave out.
+
+    The rules read lines and labels only, never what `redact` does:
+
+    - A secret that is filler (six equal letters in a row, or the alphabet or numbers in order), or a vendor's
+      documented example, is no secret.
+    - A line that holds the value of a secret of the same set, but is labelled harmless, is so for one rule of its
+      scanner alone: another vendor's token, a language in which the rule asks for quotes, a token and more letters.
+    """
+    cases = list(dict.fromkeys(given))
     values = {value for case in cases if case.is_secret for value in (case.value, *_VALUE.findall(case.text)) if value}
     left_out: dict[str, int] = {}
     kept = []

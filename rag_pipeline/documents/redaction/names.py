@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Final, Literal
 
 Sensitivity = Literal["password", "token", "auth", "env-key", "described"]
-"""`described`: the telling word is followed by others, so that the value must speak for itself; `password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`."""
+"""`password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`;
+`described`: other words follow the telling one, so that the value must speak for itself.
+"""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TRAILING = re.compile(
@@ -67,6 +69,7 @@ _PUBLIC: Final = frozenset(
         "idempotency",
         "csrf",
         "xsrf",
+        "authenticity",
         "partition",
         "cache",
         "sort",
@@ -135,15 +138,14 @@ _DESCRIBED: Final = re.compile(
     r"(?:password|passwd|pwd|(?:db|database|key|user|admin|root)pass|secrete?|(?:api|auth|account|private|client|access)key)"
 )
 """What a name may say before it says which one: `password_for_jenkins`, `apikey_myservice`."""
-_ABOUT: Final = frozenset(
-    "id ids name names field fields input label labels policy hash hashed hasher digest checksum sha sha1 sha256 md5"
-    " length len size count counter min max limit url uri path file filename dir type kind regex pattern rule rules"
-    " format header prefix suffix ref refs reference arn version expires expiry expiration ttl timeout date time at age"
-    " endpoint provider manager store source algorithm algo encoder encoding strength prompt hint message msg error"
-    " title text placeholder help desc description key keys class cls selector xpath css element button form page link"
-    " reset change changed updated required enabled disabled status state valid invalid is has test fixture schema"
-    " param params arg column attribute attr property props config mode method scheme namespace engine list map env"
-    " variable var finder detector scanner template resource group scope scopes owner".split()
+_ABOUT: Final = re.compile(
+    r"ids?|names?|fields?|inputs?|labels?|policy|hash\w*|digest|checksum|sha|md|len|length|size|count\w*|min|max|limit"
+    r"|ur[il]|path|file\w*|dir|type|kind|regex|pattern|rules?|format|header|prefix|suffix|refs?|reference|arn|version"
+    r"|expir\w+|ttl|timeout|date|time|at|age|endpoint|provider|manager|store|source|algo\w*|encod\w+|strength|prompt"
+    r"|hint|message|msg|error|title|text|placeholder|help|desc|description|keys?|class|cls|selector|xpath|css|element"
+    r"|button|form|page|link|reset|changed?|updated|required|enabled|disabled|status|state|valid|invalid|is|has|test"
+    r"|fixture|schema|params?|arg|column|attr\w*|propert\w+|props|config|mode|method|scheme|namespace|engine|list|map"
+    r"|env|var\w*|finder|detector|scanner|template|resource|group|scopes?|owner"
 )
 """Words behind it that say what else the value is."""
 
@@ -164,7 +166,7 @@ def sensitivity(name: str) -> Sensitivity | None:
             return None if words[0] in {"no", "nopasswd", "lock"} else "password"
         if _TOKEN.search(candidate):
             return "token"
-    if len(words) <= _MOST_WORDS and _ABOUT.isdisjoint(words) and _DESCRIBED.search(plain):
+    if len(words) <= _MOST_WORDS and _DESCRIBED.search(plain) and not any(map(_ABOUT.fullmatch, words)):
         return "described"
     return "env-key" if _ENVIRONMENT_KEY.fullmatch(name[-40:].split(".")[-1]) or name.endswith("_KEY") else None
 

@@ -34,7 +34,7 @@ _NO_PASSWORD = re.compile(
 )
 _PATTERN = re.compile(r"\(\?|/?\^|.{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
 """A regular expression."""
-_SERIAL = re.compile(r"(?<![A-Za-z0-9])(?=(?:[A-Za-z]*\d){5})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}(?![A-Za-z0-9])")
+_SERIAL = re.compile(r"(?=(?:[A-Za-z]*\d){5})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}[-_=]*")
 """Letters and digits in a row, as no name has them."""
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5)[-:]")
 _ELSEWHERE: Final = ("http://", "https://", "file:", "arn:", "~/", "vault:", "ssm:", "env:", "op://")
@@ -85,7 +85,12 @@ def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
 def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
     if len(value) < (16 if loose or is_weak(name) else 10) or " " in value or is_plain(value):
         return False
-    if value.startswith(_PUBLIC) or _DIGEST.match(value) or (not quoted and _CALL.match(value)):
+    if (
+        value.startswith(_PUBLIC)
+        or _PATTERN.match(value)
+        or _DIGEST.match(value)
+        or (not quoted and _CALL.match(value))
+    ):
         return False
     if is_uuid(value):
         return not (loose and is_weak(name))
@@ -93,6 +98,6 @@ def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
         return len(value) >= 20 and not value.isdigit() and entropy(value) > 2.5
     if quoted and name.lower().endswith("secret") and not is_weak(name) and len(value) >= _SECRETS_OF_PEOPLE:
         return is_random(value) or bool(_SYMBOL.search(value) and _DIGIT.search(value) and not _CALL.match(value))
-    if is_jumble(value) or (not is_weak(name) and _SERIAL.search(value)):
+    if is_jumble(value) or (not loose and not is_weak(name) and _SERIAL.fullmatch(value)):
         return True
     return is_random(value) and entropy(value) > (3.0 if len(value) >= 16 else 2.7)

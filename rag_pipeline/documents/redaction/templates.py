@@ -13,9 +13,7 @@ _PLACEHOLDER = re.compile(
     r"|\$\((?P<shell>(?:[^()]|\([^()]*\))*)\)|<(?P<angle>[A-Za-z_/][^<>]{0,80})>|%\([\w.]+\)[sdr]?"
     r"|(?<!\{)\{(?!noop\}|bcrypt\})[a-z_][\w.]*\}(?!\})"
 )
-_WHOLE = re.compile(
-    r"<.*>|\[.*\]|\(.*\)|\{.*\}|%\w+%|%[sdr]|@{1,2}\w+@{1,2}|\$\w+|__\w+__", re.DOTALL
-)
+_WHOLE = re.compile(r"<.*>|\[.*\]|\(.*\)|\{.*\}|%\w+%|%[sdr]|@{1,2}\w+@{1,2}|\$\w+|__\w+__", re.DOTALL)
 _BEGINS = re.compile(r"\.{2,}|\}\}|&[a-z]\w*|#\{|.*…", re.DOTALL)
 _ENDS_WITHIN = re.compile(r"(?:\$\{[\w.]*|\$?\{\{[-~#]?[\w.$(|]*|\$\([\w./]*)\Z")
 """The placeholder goes on behind a space, where a value without quotes ends."""

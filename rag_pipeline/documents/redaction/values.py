@@ -26,7 +26,7 @@ _WORDS = (
 _WEAK = re.compile(rf"(?:(?:{_WORDS})s?[ _.\-/:]*){{1,12}}[\d!@#$*._\- ]{{0,6}}", re.IGNORECASE)
 _NEXT = "|".join(f"{a}(?={b})" for a, b in (*pairwise(string.ascii_lowercase), *pairwise(string.digits), "90"))
 _MASKED = re.compile(r"\*{3,}|\.{3,}")
-_FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|0{{8,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
+_FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|([0-9a-z])\1{{7,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
 """What fills up a value that stands for another: one character many times, or the alphabet."""
 _FEWEST_DIGITS, _SHORTEST_EASY = 5, 6
 _RANDOM_REST = 24
@@ -61,6 +61,7 @@ _MANY, _FEWEST_ODD = 20, 5
 _PLAIN_SIGNS: Final = frozenset("_-./:,;'\"=+&% \t\n")
 """Those that names, paths, queries and numbers hold."""
 _FEWEST_SIGNS: Final = 5
+_REGEX = re.compile(r"\[\^|\(\?|[\])][*+?{]|\.[*+]")
 _DRAWN = re.compile(r"(?=[^\d]*\d)[A-Za-z0-9!@#$%^&*()_=+-]+")
 
 
@@ -150,6 +151,8 @@ def is_jumble(value: str) -> bool:
         return False
     signs = {c for c in value if _is_sign(c)}
     has_letter = any(c.isalpha() for c in value)
+    if _REGEX.search(value):
+        return False
     return len(signs) >= _FEWEST_SIGNS and has_letter and not (signs & set("([{") and is_balanced(value))
 
 
