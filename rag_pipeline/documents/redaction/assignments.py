@@ -173,6 +173,8 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
 
 def _gives_a_value(text: str, name: str, name_start: int, separated: re.Match[str]) -> bool:
     """Whether what stands between the name and what follows it says that a value follows."""
+    if text.startswith(":?", separated.end("close")) and text.startswith("${", name_start - 2):
+        return False  # what a shell says where the variable is not set
     if separated["space"] is not None:
         return _may_follow_a_space(text, name_start, separated.end())
     if separated["question"]:

@@ -14,7 +14,8 @@ from rag_pipeline.documents.redaction.values import is_easy, is_random, is_refer
 
 _COMMAND_LINE = re.compile(r"[^\n]*?(?:\\\n[^\n]*?){0,12}(?=\n|$)")
 _CURL_USER = re.compile(
-    r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?P<user>[^\s:\"'<]{0,128}):[\"']?(?P<password>[^\s\"'\\]{3,256})?"
+    r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}"
+    r"[\"']?(?P<user>[^\s:\"'<]{0,128})[\"']?:[\"']?(?P<password>[^\s\"'\\]{3,256})?"
 )
 _CURL_COOKIE = re.compile(r"\s-b[ =]?[\"']?([^\s\"'-][^\n\"']{3,4000})")
 _SHORT_PASSWORD = re.compile(r" -(?:p|a|w|P|pw)[ =]?([\"']?)([^\s\"'\\-][^\s\"'\\]{3,255})")

@@ -142,7 +142,7 @@ _ABOUT: Final = re.compile(
     r"ids?|names?|fields?|inputs?|labels?|policy|hash\w*|digest|checksum|sha|md|len|length|size|count\w*|min|max|limit"
     r"|ur[il]|path|file\w*|dir|type|kind|regex|pattern|rules?|format|header|prefix|suffix|refs?|reference|arn|version"
     r"|expir\w+|ttl|timeout|date|time|at|age|endpoint|provider|manager|store|source|algo\w*|encod\w+|strength|prompt"
-    r"|hint|message|msg|error|title|text|placeholder|help|desc|description|keys?|class|cls|selector|xpath|css|element"
+    r"|hint|message|msg|error|title|text|placeholder|help|desc|description|class|cls|selector|xpath|css|element"
     r"|button|form|page|link|reset|changed?|updated|required|enabled|disabled|status|state|valid|invalid|is|has|test"
     r"|fixture|schema|params?|arg|column|attr\w*|propert\w+|props|config|mode|method|scheme|namespace|engine|list|map"
     r"|env|var\w*|finder|detector|scanner|template|resource|group|scopes?|owner"

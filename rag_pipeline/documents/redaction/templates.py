@@ -1,4 +1,4 @@
-"""Placeholders of templates in a value, whole and well-formed: `{{ name }}`, `${NAME}`, `#{name}`, `%(name)s`, `<name>`.
+"""Placeholders in a value, whole and well-formed: `{{ name }}`, `${NAME}`, `#{name}`, `%(name)s`, `<name>`.
 
 A brace or a dollar alone makes no template of a value: passwords hold them too.
 """
@@ -13,7 +13,8 @@ _PLACEHOLDER = re.compile(
     r"|\$\((?P<shell>(?:[^()]|\([^()]*\))*)\)|<(?P<angle>[A-Za-z_/][^<>]{0,80})>|%\([\w.]+\)[sdr]?"
     r"|(?<!\{)\{(?!noop\}|bcrypt\})[a-z_][\w.]*\}(?!\})"
 )
-_WHOLE = re.compile(r"<.*>|\[.*\]|\(.*\)|\{.*\}|%\w+%|%[sdr]|@{1,2}\w+@{1,2}|\$\w+|__\w+__", re.DOTALL)
+_BRACKETED = re.compile(r"<.*>|\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
+_NAMED = re.compile(r"%\w+%|%[sdr]|@{1,2}\w+@{1,2}|\$\w+|__\w+__")
 _BEGINS = re.compile(r"\.{2,}|\}\}|&[a-z]\w*|#\{|.*…", re.DOTALL)
 _ENDS_WITHIN = re.compile(r"(?:\$\{[\w.]*|\$?\{\{[-~#]?[\w.$(|]*|\$\([\w./]*)\Z")
 """The placeholder goes on behind a space, where a value without quotes ends."""
@@ -22,8 +23,10 @@ _CLOSING: Final = {")": "(", "]": "[", "}": "{"}
 
 def outside_placeholders(value: str) -> list[str] | None:
     """What stands around the placeholders; None where it holds none."""
-    if (_WHOLE.fullmatch(value) and is_balanced(value)) or _BEGINS.match(value):
+    if _BEGINS.match(value) or _NAMED.fullmatch(value):
         return []
+    if _BRACKETED.fullmatch(value) and is_balanced(value):
+        return [value[1:-1]]
     within = _ENDS_WITHIN.search(value)
     rest = _cut(value[: within.start()] if within else value)
     return rest if within or len(rest) > 1 else None
