@@ -57,8 +57,9 @@ def value_at(text: str, at: int) -> Value | None:
     if opening in {'"', "'"} and (folded_quote := _FOLDED.match(text, at + 1)):
         return Value(*folded_quote.span(), True)
     bare = _BARE.match(text, at + (opening in {'"', "'", "`"}))
-    if bare and is_jumble(bare.group()):
-        bare = _BARE_JUMBLE.match(text, bare.start()) or bare
+    if bare and text.startswith(">", bare.end()):
+        longer = _BARE_JUMBLE.match(text, bare.start())
+        bare = longer if longer and is_jumble(longer.group()) else bare
     return _trimmed(text, bare) if bare else None
 
 
