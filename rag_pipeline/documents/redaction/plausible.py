@@ -32,8 +32,9 @@ _NO_PASSWORD = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.]+|[A-Za-z_]+[:=,%!?]|%\w+|#[\w-]+|:[a-z_]+"
     r"|[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+|%env\(.*\)%|@\w[\w.]*\(.*\)"
 )
-_PATTERN = re.compile(r"\(\?|/?\^|.{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
-"""A regular expression."""
+_PATTERN = re.compile(r"\(\?|/?\^")
+_CHARACTER_CLASS = re.compile(r".{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
+"""Regular expressions, which drawn values may begin like."""
 _SERIAL = re.compile(r"(?=(?:[A-Za-z]*\d){5})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}[-_=]*")
 """Letters and digits in a row, as no name has them."""
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5)[-:]")
@@ -59,7 +60,7 @@ def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, 
     if promised == "password":
         return _is_password(value, quoted=quoted, loose=loose)
     if promised in ("env-key", "described"):
-        odd = is_random(value) and not is_uuid(value) and not is_plain(value) and not _PATTERN.match(value)
+        odd = is_random(value) and not is_uuid(value) and not is_plain(value) and not _CHARACTER_CLASS.match(value)
         return is_jumble(value) or (len(value) >= 20 and odd and entropy(value) > 3.3 and " " not in value)
     return _is_token(name, value, quoted=quoted, loose=loose)
 
@@ -67,7 +68,7 @@ def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, 
 def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
     if value.startswith("$ANSIBLE_VAULT;"):
         return True  # a password opens it
-    if len(value) > 256 or is_plain(value) or " " in value or _PATTERN.match(value):
+    if len(value) > 256 or is_plain(value) or " " in value or _PATTERN.match(value) or _CHARACTER_CLASS.match(value):
         return False
     if is_random(value) or is_jumble(value):
         return quoted or not _CALL.match(value)
@@ -87,7 +88,7 @@ def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
         return False
     if (
         value.startswith(_PUBLIC)
-        or _PATTERN.match(value)
+        or _CHARACTER_CLASS.match(value)
         or _DIGEST.match(value)
         or (not quoted and _CALL.match(value))
     ):
