@@ -108,6 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--secrets-data", type=Path, metavar="FOLDER", help="a checkout of Yelp/detect-secrets, for `secrets`"
     )
+    parser.add_argument(
+        "--gitleaks-data", type=Path, metavar="FOLDER", help="a checkout of gitleaks/gitleaks, for `secrets`"
+    )
     options = parser.parse_args(arguments)
     everything = [name for name in BENCHMARKS if name not in _ASKED_FOR and (options.data or name != "chunkers")]
     chosen = _names(options.only) or everything
@@ -123,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sized["peers"] = {"files": options.files, "packages": options.packages, "peers": _names(options.peers),
                               "parts": _names(options.parts)}  # fmt: skip
             sized["edits"] = {"edits": options.edits, "new": options.word}
-            sized["secrets"] = {"secrets_data": options.secrets_data}
+            sized["secrets"] = {"secrets_data": options.secrets_data, "gitleaks_data": options.gitleaks_data}
             more = {"chunkers": data, "retrievers": data, "abstention": data, **sized}.get(name, {})
             BENCHMARKS[name](options.repo, report, start_date=options.start_date, **more)
     except (CommandFailed, ConfigError) as error:

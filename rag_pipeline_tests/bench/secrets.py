@@ -10,8 +10,9 @@ from typing import Final
 from rag_pipeline.cli.console import err
 from rag_pipeline.documents.redaction import redact
 from rag_pipeline_tests.bench.report import Report
+from rag_pipeline_tests.bench.secrets_gitleaks import gitleaks_cases
 from rag_pipeline_tests.bench.secrets_made import Case, held_out_cases, tuned_cases
-from rag_pipeline_tests.bench.secrets_public import detect_secrets_cases, stands_for_a_secret
+from rag_pipeline_tests.bench.secrets_public import PublicCases, detect_secrets_cases
 
 _SECTION: Final = "secrets"
 _MISSED_AT_MOST: Final = 5.0
@@ -21,16 +22,20 @@ _FLAGGED_AT_MOST: Final = 2.0
 
 
 def bench_secrets(
-    repository: str, report: Report, *, start_date: date | None = None, secrets_data: Path | None = None
+    repository: str,
+    report: Report,
+    *,
+    start_date: date | None = None,
+    secrets_data: Path | None = None,
+    gitleaks_data: Path | None = None,
 ) -> None:
     """Judge the sets that are made here, and detect-secrets' where a checkout of it is given."""
     _judge(report, "syntaxes used to tune", tuned_cases())
     _judge(report, "syntaxes held out", held_out_cases())
     if secrets_data is not None:
-        cases = detect_secrets_cases(secrets_data)
-        _judge(report, "detect-secrets, as it labels them", cases)
-        real = [case for case in cases if not (case.is_secret and stands_for_a_secret(case))]
-        _judge(report, "detect-secrets, without filler, templates and examples", real)
+        _judge_public(report, "detect-secrets", detect_secrets_cases(secrets_data))
+    if gitleaks_data is not None:
+        _judge_public(report, "gitleaks", gitleaks_cases(gitleaks_data))
     report.show(_SECTION)
 
 
@@ -38,6 +43,12 @@ def is_redacted(case: Case) -> bool:
     """Whether the case was taken for a secret; of a known value nothing may be left."""
     done = redact(case.text)
     return bool(done.spans) and (case.value is None or case.value not in done.text)
+
+
+def _judge_public(report: Report, name: str, public: PublicCases) -> None:
+    for rule, number in public.left_out.items():
+        err.print(f"{name}: left out {number}: {rule}", markup=False, highlight=False)
+    _judge(report, name, public.cases)
 
 
 def _judge(report: Report, name: str, cases: Sequence[Case]) -> None:

@@ -24,9 +24,10 @@ _BEARER = re.compile(
 _GOES_ON = re.compile(rf"(?P<joint>{_JOINT})(?P<value>(?![-=])[A-Za-z0-9_~+/=.-]{{3,4096}})")
 _SIGN = re.compile(r"[+.&]")
 _MOST_PIECES = 40
+_SHORTEST_BROKEN = 24
 _BASIC = re.compile(r"(?i:basic)[ :=]{1,2}[\"'`]?([A-Za-z0-9+/_-]{8,1024}={0,2})")
 _SCHEME = re.compile(
-    r"(?i)authorization[\"'`\]]{0,2}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:(?:token|key|apikey|api-key|basic|bearer|digest|negotiate|ssws"
+    r"(?i)authorization[\"'`\]]{0,2}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:(?:token|key|apikey|api-key|api-token|basic|bearer|digest|negotiate|ssws"
     r"|genieKey|sso-key|discogs token=|bot)(?:\s|\\\n)+)?([A-Za-z0-9_~+/.=:|-]{16,4096})"
 )
 _TWO_ARGUMENTS = re.compile(r"\s*[\"']([^\"'\n]{1,128})[\"']\s*,\s*[\"']([^\"'\n]{4,256})[\"']")
@@ -86,7 +87,8 @@ def find_in_headers(text: str, lowered: str) -> Iterator[Finding]:
             for start, end in _credential(text, *found.span(1)):
                 yield Finding(kind="authorization-header", start=start, end=end, rank=3)
     for at in places(lowered, "basic"):
-        if (found := _BASIC.match(text, at)) and is_basic_auth(found.group(1)):
+        found = _BASIC.match(text, at)
+        if found and (is_basic_auth(found[1]) or _is_broken_auth(found[1], lowered[max(0, at - 20) : at])):
             yield Finding(kind="basic-auth", start=found.start(1), end=found.end(1), rank=2)
 
 
@@ -140,6 +142,17 @@ def is_basic_auth(value: str) -> bool:
     return (
         bool(colon and plain.isprintable() and len(password) >= 3) and not is_placeholder(password) and user != password
     )
+
+
+def _is_broken_auth(value: str, before: str) -> bool:
+    """Whether a header gives it as Base64, though it makes no text: cut off, or mistyped."""
+    if "authorization" not in before or len(value) < _SHORTEST_BROKEN or is_placeholder(value) or not is_random(value):
+        return False
+    try:
+        base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return True
+    return False
 
 
 def find_emails(text: str) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ _SEPARATED = re.compile(
     r"|(?:[ \t]+[\w:.-]{1,40}=\"[^\"<>\n]{0,80}\"){0,3}[ \t]*>(?:<!\[CDATA\[|\s{0,80})"
     r"(?=[^\s<>]{1,300}\s{0,80}</|[^<>\s]+\]\]>)"
     r"|>\s{0,80}<(?:[\w-]{0,20}[vV]alue|string)>(?:<!\[CDATA\[|\s{0,80})(?=[^\s<>])"
-    r"|\.(?:equals|equalsIgnoreCase|eq)\((?=[\"'])"
+    r"|\.(?:equals|equalsIgnoreCase|eq|assign|set)\((?=[\"'])"
     r"|[\"']?,?\s{0,40}[\"']?(?i:value|content|default|defaultValue|parametervalue)[\"']?[ \t]*[:=]>?[ \t]*"
     # On the next line it stands further in, or in quotes: what begins a line is the next name.
     r"|[ \t]*(?:\\\n[ \t]*)?(?:=>|:=|->|===?|!==?|\?=|\|\|=?|\?\?=?|=|:(?!:)|::(?=\s*\n)|,|\||<-|→|>(?=[^\s<>]))[ \t]*"
@@ -130,7 +130,8 @@ def _is_key(text: str, lowered: str, at: int) -> bool:
 def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]:
     separated = _SEPARATED.match(text, end)
     if separated is None:
-        if "name" in text[max(0, start - 60) : start].lower():
+        before = text[max(0, start - 60) : start]
+        if "name" in before.lower() or "==" in before or "!=" in before:
             yield from _named_after_value(text, start, end, code=code)
         return
     name_start = _name_start(text, start)
@@ -172,6 +173,8 @@ def _judged(text: str, start: int, end: int, *, code: bool) -> Iterator[Finding]
 
 def _gives_a_value(text: str, name: str, name_start: int, separated: re.Match[str]) -> bool:
     """Whether what stands between the name and what follows it says that a value follows."""
+    if text.startswith(":?", separated.end("close")) and text.startswith("${", name_start - 2):
+        return False  # what a shell says where the variable is not set
     if separated["space"] is not None:
         return _may_follow_a_space(text, name_start, separated.end())
     if separated["question"]:

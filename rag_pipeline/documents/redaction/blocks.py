@@ -22,6 +22,8 @@ _VALUE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 
+_COMPARED = re.compile(r"(?P<q>[\"'`])(?P<v>[^\"'`\n]{4,300})(?P=q)[ \t]*[!=]==?[ \t]*\Z")
+
 
 def values_in_block(text: str, name_start: int, name_end: int) -> Iterator[Value]:
     """What the block that opens behind a name gives it: at most one value."""
@@ -37,8 +39,12 @@ def values_in_block(text: str, name_start: int, name_end: int) -> Iterator[Value
 
 
 def value_before(text: str, name_start: int) -> Value | None:
-    """The value of an entry that names it afterwards: `value: …`, then `name: DB_PASSWORD`."""
-    if "name" not in text[max(0, name_start - 10) : name_start].lower():
+    """The value before its name: `value: …`, then `name: DB_PASSWORD`; or `"…" == password`."""
+    before = text[max(0, name_start - 10) : name_start]
+    if before.rstrip().endswith(("==", "!=")):
+        compared = _COMPARED.search(text, max(0, name_start - 320), name_start)
+        return Value(*compared.span("v"), True) if compared else None
+    if "name" not in before.lower():
         return None
     found = _VALUE_BEFORE.search(text, max(0, name_start - 400), name_start)
     if found is None:

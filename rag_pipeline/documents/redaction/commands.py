@@ -10,11 +10,12 @@ from rag_pipeline.documents.redaction.addresses import is_url_password
 from rag_pipeline.documents.redaction.cookies import find_sessions
 from rag_pipeline.documents.redaction.plausible import is_plausible
 from rag_pipeline.documents.redaction.spans import Finding
-from rag_pipeline.documents.redaction.values import is_easy, is_random, is_reference
+from rag_pipeline.documents.redaction.values import is_easy, is_random, is_reference, looks_drawn
 
 _COMMAND_LINE = re.compile(r"[^\n]*?(?:\\\n[^\n]*?){0,12}(?=\n|$)")
 _CURL_USER = re.compile(
-    r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}([\"']?)[^\s:\"']{1,128}:([^\s\"'\\]{3,256})"
+    r"(?:^|\s)(?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}"
+    r"[\"']?(?P<user>[^\s:\"'<]{0,128})[\"']?:[\"']?(?P<password>[^\s\"'\\]{3,256})?"
 )
 _CURL_COOKIE = re.compile(r"\s-b[ =]?[\"']?([^\s\"'-][^\n\"']{3,4000})")
 _SHORT_PASSWORD = re.compile(r" -(?:p|a|w|P|pw)[ =]?([\"']?)([^\s\"'\\-][^\s\"'\\]{3,255})")
@@ -79,8 +80,10 @@ def find_in_commands(text: str, lowered: str) -> Iterator[Finding]:
         line = _COMMAND_LINE.match(text, at, at + 4000)
         end = line.end() if line else at + 5
         for found in _CURL_USER.finditer(text, at, end):
-            if is_url_password("", found.group(2)):
-                yield Finding(kind="password-in-command", start=found.start(2), end=found.end(2), rank=2)
+            # A token may be the user of an empty password.
+            group = "password" if found["password"] else "user"
+            if is_url_password("", found[group]) and (found["password"] or looks_drawn(found["user"])):
+                yield Finding(kind="password-in-command", start=found.start(group), end=found.end(group), rank=2)
         for found in _CURL_COOKIE.finditer(text, at, end):
             yield from find_sessions(text, *found.span(1))
         at = lowered.find("curl ", end)

@@ -26,9 +26,11 @@ SHORTEST: Final = 8
 """Characters of a value that is looked for in the whole text."""
 _FEW: Final = 64
 _LOOK: Final = "rp-look."
-_SELF_EVIDENT = frozenset({"rp-aws-access-key-id", "rp-password", "rp-password-hash", "rp-pgpass-password"})
+_SELF_EVIDENT = frozenset(
+    {"rp-aws-access-key-id", "rp-bundler-credential", "rp-password", "rp-password-hash", "rp-pgpass-password"}
+)
 """Rules whose place or alphabet says what the value is. The values of all others are random."""
-_DISTINCT = frozenset({"rp-anthropic-key", "rp-github-token", "rp-gitlab-token"})
+_DISTINCT = frozenset({"rp-anthropic-key", "rp-github-token", "rp-gitlab-token", "rp-gitlab-application-secret"})
 """Rules whose prefix no ordinary name has: a digit is enough."""
 _REST_OF_WORD = re.compile(r"\w*", re.ASCII)
 _LONGEST_REST: Final = 200

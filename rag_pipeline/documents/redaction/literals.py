@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from rag_pipeline.documents.redaction.values import is_random
+from rag_pipeline.documents.redaction.values import is_jumble, is_random
 
 _QUOTED = re.compile(
     r"[rbuf$@]{0,2}(?P<q>\\?\"\"\"|'''|\\{1,7}\"|\"|\\?'|`{1,3})(?P<v>(?:(?!(?P=q))[^\n]){1,4096})(?P=q)"
@@ -28,7 +28,9 @@ _PROPERTIES = re.compile(
 """What YAML writes before a value: anchors, and tags that say how to read it. Other tags make it a reference."""
 _MORE_LINES = re.compile(r"(?:\\?\n[ \t]+[A-Za-z0-9+/=_.-]{6,}(?=[ \t]*(?:\n|$|[\"'])))*")
 _BARE = re.compile(r"[^\s\"'`<>|]{3,4096}")
-_NEXT_NAME = re.compile(r"[,;&](?=\s*[\w.-]+ ?[=:]|amp;|$|[\"')\]}])")
+_BARE_JUMBLE = re.compile(r"[^\s\"'`<]{4,4096}")
+"""What ends a value elsewhere is one sign of many in it."""
+_NEXT_NAME = re.compile(r"[,;&](?=\s*[.-]*\w[\w.-]* ?[=:]|amp;|$|[\"')\]}])")
 _ESCAPED_BREAK = re.compile(r"\\+[nrt]")
 _DEFAULT = re.compile(r":?[-=]([^}\s\"']*)\}")
 _MOST_PIECES: Final = 40
@@ -55,6 +57,9 @@ def value_at(text: str, at: int) -> Value | None:
     if opening in {'"', "'"} and (folded_quote := _FOLDED.match(text, at + 1)):
         return Value(*folded_quote.span(), True)
     bare = _BARE.match(text, at + (opening in {'"', "'", "`"}))
+    if bare and text.startswith(">", bare.end()):
+        longer = _BARE_JUMBLE.match(text, bare.start())
+        bare = longer if longer and is_jumble(longer.group()) else bare
     return _trimmed(text, bare) if bare else None
 
 

@@ -6,8 +6,10 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-Sensitivity = Literal["password", "token", "auth", "env-key"]
-"""`password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`."""
+Sensitivity = Literal["password", "token", "auth", "env-key", "described"]
+"""`password`: people choose the value; `token`: machines do; `auth`: base64 of `user:password`; `env-key`: `…_KEY=`;
+`described`: other words follow the telling one, so that the value must speak for itself.
+"""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TRAILING = re.compile(
@@ -41,7 +43,7 @@ _PASS_WORDS: Final = frozenset(
     ]
 )
 _TOKEN = re.compile(
-    r"(?:secret|token|jwt|pat|bearer|credential|credentials|creds|cred|signature|sig"
+    r"(?:secrets?e?|token|jwt|pat|bearer|credential|credentials|creds|cred|signature|sig"
     r"|(?:api|app|auth|access|secret|private|encryption|encrypt|decryption|signing|sign|signature|account|master|license"
     r"|licence|admin|service|storage|shared|sharedaccess|consumer|client|hmac|jwt|write|ingest|ingestion|integration"
     r"|routing|session|cookie|security|webhook|deploy|deployment|ssh|application|functions|host|developer|subscription"
@@ -67,6 +69,7 @@ _PUBLIC: Final = frozenset(
         "idempotency",
         "csrf",
         "xsrf",
+        "authenticity",
         "partition",
         "cache",
         "sort",
@@ -127,8 +130,24 @@ _WEAK: Final = frozenset(
         "projectkey",
     ]
 )
+_MOST_WORDS: Final = 6
 _AUTH: Final = frozenset({"auth", "dockerauth", "httpauth", "basicauth", "userauth"})
 _ENVIRONMENT_KEY = re.compile(r"(?:^|[A-Z0-9]_)[A-Z0-9]*KEY")
+
+_DESCRIBED: Final = re.compile(
+    r"(?:password|passwd|pwd|(?:db|database|key|user|admin|root)pass|secrete?|(?:api|auth|account|private|client|access)key)"
+)
+"""What a name may say before it says which one: `password_for_jenkins`, `apikey_myservice`."""
+_ABOUT: Final = re.compile(
+    r"ids?|names?|fields?|inputs?|labels?|policy|hash\w*|digest|checksum|sha|md|len|length|size|count\w*|min|max|limit"
+    r"|ur[il]|path|file\w*|dir|type|kind|regex|pattern|rules?|format|header|prefix|suffix|refs?|reference|arn|version"
+    r"|expir\w+|ttl|timeout|date|time|at|age|endpoint|provider|manager|store|source|algo\w*|encod\w+|strength|prompt"
+    r"|hint|message|msg|error|title|text|placeholder|help|desc|description|class|cls|selector|xpath|css|element"
+    r"|button|form|page|link|reset|changed?|updated|required|enabled|disabled|status|state|valid|invalid|is|has|test"
+    r"|fixture|schema|params?|arg|column|attr\w*|propert\w+|props|config|mode|method|scheme|namespace|engine|list|map"
+    r"|env|var\w*|finder|detector|scanner|template|resource|group|scopes?|owner"
+)
+"""Words behind it that say what else the value is."""
 
 
 @lru_cache(maxsize=8192)
@@ -147,6 +166,8 @@ def sensitivity(name: str) -> Sensitivity | None:
             return None if words[0] in {"no", "nopasswd", "lock"} else "password"
         if _TOKEN.search(candidate):
             return "token"
+    if len(words) <= _MOST_WORDS and _DESCRIBED.search(plain) and not any(map(_ABOUT.fullmatch, words)):
+        return "described"
     return "env-key" if _ENVIRONMENT_KEY.fullmatch(name[-40:].split(".")[-1]) or name.endswith("_KEY") else None
 
 

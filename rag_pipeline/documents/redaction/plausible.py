@@ -10,6 +10,7 @@ from rag_pipeline.documents.redaction.names import Sensitivity, is_weak, sensiti
 from rag_pipeline.documents.redaction.values import (
     entropy,
     is_hex,
+    is_jumble,
     is_placeholder,
     is_plain,
     is_random,
@@ -31,8 +32,11 @@ _NO_PASSWORD = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.]+|[A-Za-z_]+[:=,%!?]|%\w+|#[\w-]+|:[a-z_]+"
     r"|[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+|%env\(.*\)%|@\w[\w.]*\(.*\)"
 )
-_PATTERN = re.compile(r"\(\?|/?\^|.{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
-"""A regular expression."""
+_PATTERN = re.compile(r"\(\?|/?\^")
+_CHARACTER_CLASS = re.compile(r".{0,80}(?:a-z|A-Z|0-9|\\[dws])(?:A-Z|0-9|_|-)*\]")
+"""Regular expressions, which drawn values may begin like."""
+_SERIAL = re.compile(r"(?=(?:[A-Za-z]*\d){5})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}[-_=]*")
+"""Letters and digits in a row, as no name has them."""
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5)[-:]")
 _ELSEWHERE: Final = ("http://", "https://", "file:", "arn:", "~/", "vault:", "ssm:", "env:", "op://")
 _PUBLIC: Final = ("ssh-", "-----BEGIN CERT", "-----BEGIN PUB", "data:")
@@ -55,18 +59,18 @@ def is_plausible(name: str, promised: Sensitivity, value: str, *, quoted: bool, 
         return is_basic_auth(value)
     if promised == "password":
         return _is_password(value, quoted=quoted, loose=loose)
-    if promised == "env-key":
-        odd = is_random(value) and not is_uuid(value) and not is_plain(value)
-        return len(value) >= 20 and odd and entropy(value) > 3.3
+    if promised in ("env-key", "described"):
+        odd = is_random(value) and not is_uuid(value) and not is_plain(value) and not _CHARACTER_CLASS.match(value)
+        return is_jumble(value) or (len(value) >= 20 and odd and entropy(value) > 3.3 and " " not in value)
     return _is_token(name, value, quoted=quoted, loose=loose)
 
 
 def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
     if value.startswith("$ANSIBLE_VAULT;"):
         return True  # a password opens it
-    if len(value) > 256 or is_plain(value) or " " in value or _PATTERN.match(value):
+    if len(value) > 256 or is_plain(value) or " " in value or _PATTERN.match(value) or _CHARACTER_CLASS.match(value):
         return False
-    if is_random(value):
+    if is_random(value) or is_jumble(value):
         return quoted or not _CALL.match(value)
     symbol, digit, letter = _SYMBOL.search(value), _DIGIT.search(value), any(c.isalpha() for c in value)
     if not quoted and (is_reference(value) or _CALL.match(value)):
@@ -82,7 +86,12 @@ def _is_password(value: str, *, quoted: bool, loose: bool) -> bool:
 def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
     if len(value) < (16 if loose or is_weak(name) else 10) or " " in value or is_plain(value):
         return False
-    if value.startswith(_PUBLIC) or _DIGEST.match(value) or (not quoted and _CALL.match(value)):
+    if (
+        value.startswith(_PUBLIC)
+        or _CHARACTER_CLASS.match(value)
+        or _DIGEST.match(value)
+        or (not quoted and _CALL.match(value))
+    ):
         return False
     if is_uuid(value):
         return not (loose and is_weak(name))
@@ -90,4 +99,6 @@ def _is_token(name: str, value: str, *, quoted: bool, loose: bool) -> bool:
         return len(value) >= 20 and not value.isdigit() and entropy(value) > 2.5
     if quoted and name.lower().endswith("secret") and not is_weak(name) and len(value) >= _SECRETS_OF_PEOPLE:
         return is_random(value) or bool(_SYMBOL.search(value) and _DIGIT.search(value) and not _CALL.match(value))
+    if is_jumble(value) or (not loose and not is_weak(name) and _SERIAL.fullmatch(value)):
+        return True
     return is_random(value) and entropy(value) > (3.0 if len(value) >= 16 else 2.7)

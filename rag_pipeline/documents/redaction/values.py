@@ -7,6 +7,9 @@ import re
 import string
 from collections import Counter
 from itertools import pairwise
+from typing import Final
+
+from rag_pipeline.documents.redaction.templates import is_balanced, outside_placeholders
 
 _WORDS = (
     "a|abc|access|account|actual|add|admin|allowed|an|and|any|api|app|apikey|application|are|at|auth|authorization|aws|azure|bad|bar|basic|baz|"
@@ -21,13 +24,9 @@ _WORDS = (
     "value|var|very|weak|webhook|with|world|write|wrong|xxx|you|your|yours|hash|hashed|encrypted|plain|plaintext|salt|e\\.?g|etc|eggs|ham|true|false|yes|off|on|optional|unknown|unused|temp|tmp|sekret|sekrit|pw|ok|by|url|uri|host|path|type|base64|utf8|sha256|md5|rsa|ssh|x509"
 )
 _WEAK = re.compile(rf"(?:(?:{_WORDS})s?[ _.\-/:]*){{1,12}}[\d!@#$*._\- ]{{0,6}}", re.IGNORECASE)
-_TEMPLATE = re.compile(
-    r"^[<\[({].*[>\])}]$|\$\{[^}]*\}|\$\{[\w.]*$|\{\{|\}\}|\$\([^)]*\)|\$\([\w./]*$|<[A-Za-z_/][^<>]{0,80}>|%\([\w.]+\)|^%[\w]+%$|^%[sdr]$|^@{1,2}\w+@{1,2}$|^\$\w+$|^__\w+__$"
-    r"|^\{[\w.!:]*\}$|\{(?!noop\}|bcrypt\})[a-z_][\w.]*\}|^\.{2,}|…|^&[a-z]\w*|^#\{"
-)
 _NEXT = "|".join(f"{a}(?={b})" for a, b in (*pairwise(string.ascii_lowercase), *pairwise(string.digits), "90"))
 _MASKED = re.compile(r"\*{3,}|\.{3,}")
-_FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|0{{8,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
+_FILLER = re.compile(rf"(?i)x{{4,}}|_{{4,}}|-{{4,}}|([0-9a-z])\1{{7,}}|qwerty|(?:{_NEXT}){{5,}}[a-z0-9]")
 """What fills up a value that stands for another: one character many times, or the alphabet."""
 _FEWEST_DIGITS, _SHORTEST_EASY = 5, 6
 _RANDOM_REST = 24
@@ -38,7 +37,7 @@ _EXAMPLE = re.compile(
 )
 # Documented examples: AWS's, jwt.io's signature, Azurite's and Cosmos' emulator keys, Stripe's of the documentation.
 _DOCUMENTED = re.compile(
-    r"EXAMPLE(?:KEY)?$|SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c|Eby8"
+    r"EXAMPLE(?:KEY)?$|\.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ$|SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c|Eby8"
     r"vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq"
     r"|C2y6yDjf5/R\+ob0N8A7Cgv30VRDJIWEHLM\+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw|sk_te"
     r"st_4eC39HqLyjWDarjtT1zdp7dc"
@@ -59,16 +58,26 @@ _LONGEST_WORDS = 64
 _JUDGED = 256  # characters of a value, as its beginning tells
 _ODD = frozenset("!@#$%^&*()=+")
 _MANY, _FEWEST_ODD = 20, 5
+_PLAIN_SIGNS: Final = frozenset("_-./:,;'\"=+&% \t\n")
+"""Those that names, paths, queries and numbers hold."""
+_FEWEST_SIGNS: Final = 5
+_REGEX = re.compile(r"\[\^|\(\?|[\])][*+?{]|\.[*+]")
 _DRAWN = re.compile(r"(?=[^\d]*\d)[A-Za-z0-9!@#$%^&*()_=+-]+")
 
 
 def is_placeholder(value: str) -> bool:
     """Whether it stands for a value: `<token>`, `${VAR}`, `changeme`, `xxxx`, `your-api-key`, a documented example."""
-    if len(set(value)) <= 3 or (len(value) <= 512 and _TEMPLATE.search(value)) or _DOCUMENTED.search(value):
+    if len(set(value)) <= 3 or (len(value) <= 512 and _is_template(value)) or _DOCUMENTED.search(value):
         return True
     if len(value) > 120:
-        return False
+        return 2 * Counter(value).most_common(1)[0][1] > len(value)
     return bool(_MASKED.search(value)) or is_words(value) or _is_filled(value)
+
+
+def _is_template(value: str) -> bool:
+    """Whether placeholders make it up, with nothing around them that a machine drew."""
+    around = outside_placeholders(value)
+    return around is not None and not any(is_random(text) for text in around)
 
 
 def _is_filled(value: str) -> bool:
@@ -134,6 +143,21 @@ def is_random(value: str) -> bool:
         return (len(best) >= 10 and odd) or (len(best) >= 16 and _unpronounceable(best))
     long_enough = len(best) >= 16 and _unpronounceable(best)
     return _mixed(best) >= 0.3 or long_enough or (len(best) >= 24 and _mixed(best) >= 0.24)
+
+
+def is_jumble(value: str) -> bool:
+    """Whether it is full of signs as no name, address or code is: brackets that do not close, or no brackets at all."""
+    if len(set(value) - _PLAIN_SIGNS) < _FEWEST_SIGNS or len(value) > _JUDGED or "\\" in value:
+        return False
+    signs = {c for c in value if _is_sign(c)}
+    has_letter = any(c.isalpha() for c in value)
+    if _REGEX.search(value):
+        return False
+    return len(signs) >= _FEWEST_SIGNS and has_letter and not (signs & set("([{") and is_balanced(value))
+
+
+def _is_sign(character: str) -> bool:
+    return character < "\u0100" and not character.isalnum() and character not in _PLAIN_SIGNS
 
 
 def is_easy(value: str) -> bool:

@@ -170,6 +170,13 @@ LOOKED_FOR = (
     "log in to a ",
     "sk-ant-api03-",
     "t1.aaaaaaaaaaaaaaaaaaaa",
+    "password: {{ ",
+    "password: ${a{b}",
+    '" == password',
+    "password=a!b@c#d$e%f^g>",
+    "eyJhbGciOiJIUzI1NiIs.eyJ",
+    "softlayer_key=",
+    "BUNDLE_A__B__COM: ",
 )
 
 
