@@ -22,7 +22,7 @@ from rag_pipeline.chunking.rst_blocks import rst_blocks
 from rag_pipeline.chunking.splitting import Atom, atoms_of, halves, sentence_starts
 from rag_pipeline.chunking.tables import tables_of
 from rag_pipeline.chunking.tokens import TokenCounter, adds_up
-from rag_pipeline.model import Chunk, Document, chunk_id, text_hash
+from rag_pipeline.model import Chunk, Document, Section, chunk_id, text_hash
 from rag_pipeline.settings import Chunking, Context
 
 CHUNKING_VERSION: str = "7"
@@ -254,7 +254,7 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
                 start_line=start_line,
                 end_line=end_line,
                 tokens=piece.tokens,
-                anchor=piece.anchor if piece.anchor is not None else _place(document, piece),
+                anchor=_place(document.sections, piece) if piece.anchor is None and document.sections else piece.anchor,
                 context=above,
             )
         )
@@ -262,15 +262,12 @@ def _chunks(document: Document, pieces: Sequence[_Piece], *, context: Context) -
     return chunks
 
 
-def _place(document: Document, piece: _Piece) -> str | None:
-    """The names of the sections that the piece begins and ends in; None in a document without sections."""
-    if not document.sections:
-        return None
+def _place(sections: Sequence[Section], piece: _Piece) -> str:
+    """The names of the sections that the piece begins and ends in."""
     first, last = (
-        bisect_right(document.sections, at, key=lambda section: section.start_char) - 1
-        for at in (piece.start, piece.end - 1)
+        bisect_right(sections, at, key=lambda section: section.start_char) - 1 for at in (piece.start, piece.end - 1)
     )
-    names = dict.fromkeys(document.sections[max(0, number)].anchor for number in (first, last))
+    names = dict.fromkeys(sections[max(0, number)].anchor for number in (first, last))
     return " to ".join(names)
 
 

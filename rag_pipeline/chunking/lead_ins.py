@@ -19,7 +19,7 @@ _MAX_LABEL_WORDS: Final = 6
 _MAX_BLOCK_CHARS: Final = 300
 """With the blank lines after it."""
 _CLOSING: Final = "*_`\"')]"
-_COLON: Final = re.compile(r"[:：][*_`\"')\]]*+$")
+_COLONS: Final = (":", "：")
 _ENDS_SENTENCE: Final = frozenset([*".!?…。！？;,", ""])
 _WORD: Final = re.compile(r"\w")
 _NO_LABEL: Final = frozenset("|+-*>`~=<")
@@ -74,15 +74,11 @@ def _is_lead_in(words: str, block: Block, following: Block | None) -> bool:
     """Whether the block is so short, and so worded, that it says nothing without the next one."""
     if len(words) > _MAX_LEAD_IN_CHARS:
         return False
-    ends_with_colon = _COLON.search(words) is not None
+    unclosed = words.rstrip(_CLOSING)
+    ends_with_colon = unclosed.endswith(_COLONS)
     if LIST_ITEM.match(words):  # its own items are deeper
         return ends_with_colon and following is not None and _depth(following) > _depth(block)
     if ends_with_colon or not _WORD.search(words):
         return True
     is_short = len(words) <= _MAX_LABEL_CHARS and "\n" not in words and words.count(" ") < _MAX_LABEL_WORDS
-    return (
-        is_short
-        and "=" not in words
-        and words[0] not in _NO_LABEL
-        and words.rstrip(_CLOSING)[-1:] not in _ENDS_SENTENCE
-    )
+    return is_short and "=" not in words and words[0] not in _NO_LABEL and unclosed[-1:] not in _ENDS_SENTENCE

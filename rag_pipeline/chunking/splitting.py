@@ -117,10 +117,8 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
     Those of the blocks in `whole` need not: no row of a table is cut for its header.
     """
     too_long = _too_long(atoms, max_tokens=max_tokens)
-    for first, end in _glued_runs(atoms):
-        above, below = 0, sum([atom.tokens for atom in atoms[first:end]])
-        if below <= max_tokens:
-            continue
+    for first, end, below in _long_runs(atoms, max_tokens=max_tokens):
+        above = 0
         for i in range(first, end):
             tokens = atoms[i].tokens
             below -= tokens
@@ -131,16 +129,18 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
     return sorted(too_long)
 
 
-def _glued_runs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
-    """Numbers of atoms that are glued together, each time the first one and the one after the last."""
-    first = last = -1
-    for i in [i for i, atom in enumerate(atoms) if atom.level == GLUE]:
-        if first >= 0 and i > last:
-            yield first, last
-            first = -1
-        first, last = max(0, i - 1) if first < 0 else first, i + 1
-    if first >= 0:
-        yield first, last
+def _long_runs(atoms: Sequence[Atom], *, max_tokens: int) -> Iterator[tuple[int, int, int]]:
+    """Atoms that are glued together and too long: the number of the first, the one after the last, their tokens."""
+    first = total = 0
+    for i, atom in enumerate(atoms):
+        if atom.level == GLUE:
+            total += atom.tokens
+        else:
+            if total > max_tokens:
+                yield first, i, total
+            first, total = i, atom.tokens
+    if total > max_tokens:
+        yield first, len(atoms), total
 
 
 def _replaced(

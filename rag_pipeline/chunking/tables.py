@@ -20,6 +20,7 @@ _MAX_HEADER_CHARS: Final = 500
 _DELIMITER = re.compile(
     r"^[ \t>]*+\|?[ \t]*+:?-(?=[^\n]*\|)-*+:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*$", re.MULTILINE
 )
+_DASH_AND_PIPE = re.compile(r"-:?[ \t]*+\|")
 _MAX_MARGIN_CHARS: Final = 64
 _PREFIX = " \t>"
 _CELL_END = re.compile(r"(?<!\\)\|")
@@ -49,15 +50,28 @@ def tables_of(text: str, blocks: Sequence[Block], *, markup: Markup) -> dict[int
         if block.kind == "verbatim" and (table := _whole_table(text, block)):
             found[number] = table
     # Tables without outer pipes, and those in quotes, look like prose.
-    if markup == "markdown" and ("-|" in text or "- |" in text):
+    if markup == "markdown":
         starts = [block.start for block in blocks]
-        for delimiter in _DELIMITER.finditer(text):
+        for delimiter in _delimiters(text):
             number = bisect_right(starts, delimiter.start()) - 1
             if number not in found and blocks[number].kind == "prose":
                 table = _pipe_table(text, blocks[number], delimiter)
                 if table:
                     found[number] = table
     return found
+
+
+def _delimiters(text: str) -> Iterator[re.Match[str]]:
+    """All rows of dashes; most lines hold no dash before a pipe."""
+    end = -1
+    for found in _DASH_AND_PIPE.finditer(text):
+        if found.start() < end:
+            continue
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        if delimiter := _DELIMITER.match(text, start):
+            yield delimiter
 
 
 def _whole_table(text: str, block: Block) -> Table | None:

@@ -12,11 +12,11 @@ from rag_pipeline.documents.rst_inline import REFERENCE, Substitution, Substitut
 
 _MAX_VALUE_CHARS: Final = 1000
 _MAX_DEPTH: Final = 5
+_BEGIN = re.compile(r"\.\.[ \t]+\|")
 _DEFINITION = re.compile(
-    r"^(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+"
+    r"(?P<indent>[ \t]*)\.\.[ \t]+\|(?P<name>[^|\n]{1,200})\|[ \t]+"
     r"(?P<kind>replace|unicode|image)::[ \t]*(?P<value>[^\n]*)"
-    r"(?P<body>(?:\n(?P=indent)[ \t]+\S[^\n]*)*+)",
-    re.MULTILINE,
+    r"(?P<body>(?:\n(?P=indent)[ \t]+\S[^\n]*)*+)"
 )
 _REFERENCE = re.compile(REFERENCE)
 _OPTION = re.compile(r"[ \t]*:(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")
@@ -31,7 +31,7 @@ def read_substitutions(text: str) -> Substitutions:
     if ".. |" not in text and "..\t|" not in text and "..  |" not in text:
         return found
     raw: dict[str, Substitution] = {}
-    for definition in _DEFINITION.finditer(text):
+    for definition in _definitions(text):
         name = " ".join(definition["name"].split())
         if value := _value(definition, name):
             raw.setdefault(name, value)
@@ -41,6 +41,15 @@ def read_substitutions(text: str) -> Substitutions:
         found.defined[name] = known
         found.defined.setdefault(name.lower(), known)
     return found
+
+
+def _definitions(text: str) -> Iterator[re.Match[str]]:
+    end = 0
+    for begin in _BEGIN.finditer(text):
+        line = text.rfind("\n", 0, begin.start()) + 1
+        if line >= end and (definition := _DEFINITION.match(text, line)):
+            yield definition
+            end = definition.end()
 
 
 def _value(definition: re.Match[str], name: str) -> Substitution | None:

@@ -170,4 +170,6 @@ def _listed_cells(lines: Sequence[str]) -> Iterator[str]:
 
 def _words(cell: str, substitutions: Substitutions) -> str:
     text = _STAGE_MARK.sub("", cell)
+    if "`" not in text and not substitutions:
+        return text
     return edited(text, inline_edits(text, 0, len(text), substitutions))[0]

@@ -51,7 +51,10 @@ _MARK = f"{_marks()}{_INVISIBLE}"
 _WORD = rf"\w++(?:(?![\x00-\x7f])[{_MARK}]++\w*+)*+"
 # C++ and C# are names, and C++17 one; `count++` and `issue#12` are words with something after them.
 _LANGUAGE = r"(?:\+\+(?<=\b[cCgG]\+\+)\d*+(?!\w)|\#(?<=\b[cCfF]\#)\d*+(?!\w))?"
-_TOKEN = re.compile(rf"{_WORD}(?:(?:::|[.\-/:'’@]|,(?<=\d,)(?=\d{{3}}(?!\d))){_WORD})*+{_LANGUAGE}")
+_JOINED = r"(?:::|[.\-/:'’@]|,(?<=\d,)(?=\d{3}(?!\d)))"
+_TOKEN = re.compile(rf"{_WORD}(?:{_JOINED}{_WORD})*+{_LANGUAGE}")
+_ASCII_TOKEN = re.compile(rf"\w++(?:{_JOINED}\w++)*+{_LANGUAGE}", re.ASCII)
+"""Finds the same in a text of ASCII alone, and sooner."""
 _HAS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _SCRIPTS = re.compile(rf"([{_UNSPACED}]+)")
 _CLUSTER = re.compile(rf"[^{_MARK}][{_MARK}]*|[{_MARK}]+")
@@ -63,12 +66,16 @@ _VERSION = re.compile(
 _NUMBER = re.compile(r"(?:(?<![^\W_])[vV])?(?<!\d)(\d+(?:\.\d+)+|\d{4}-\d\d-\d\d(?!\d))")
 _DIGIT = re.compile(r"\d")
 _SEPARATORS: Final = "./:-'’@,"
+_SEPARATOR = re.compile(rf"[{re.escape(_SEPARATORS)}]")
 _NAME = re.compile(rf"[^{re.escape(_SEPARATORS)}]+")
 _SIGNED = re.compile(r"[cCgG]\+\+|[cCfF]#")
 _POSSESSIVE = re.compile(r"['’][sS](?![^\W_])")
 _CONTRACTION = re.compile(r"([^\W\d_]+)['’]((?:t|re|ve|ll|d|m))", re.IGNORECASE)
 # HTTPServer -> HTTP Server, getUserName -> get User Name, userIDs -> user IDs, sha256sum -> sha 256 sum
 _PART = re.compile(rf"[A-Z]{{2,}}s(?![a-z])|[A-Z]+(?![^\W\dA-Z_])|[A-Z]?(?:[^\W\dA-Z_]|[{_MARK}])+|\d+")
+_ASCII_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# What makes an ASCII token more than names and their parts: apostrophes, C++, 1,000, versions, days.
+_MORE_THAN_NAMES = re.compile(r"['+#,]|\d[.\-]\d")
 # Accents of Latin, Greek and Cyrillic (и and й are two letters), vowels of Hebrew and Arabic, and the tatweel.
 _ACCENT = re.compile(
     r"[\u0300-\u0305\u0307-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]|(?<!и)\u0306"
@@ -89,7 +96,7 @@ def terms_of(text: str) -> list[str]:
 
 def tokens_of(text: str) -> list[str]:
     """Words, versions, dotted names: what has terms, in reading order."""
-    return _TOKEN.findall(text)
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
 def placed_terms(text: str, *, among: Collection[str] | None = None) -> Iterator[tuple[str, int, int]]:
@@ -130,9 +137,26 @@ def terms_of_token(token: str) -> tuple[str, ...]:
 
 def expand_token(token: str) -> tuple[str, ...]:
     """What `terms_of_token` says of a token that was not met before."""
-    if token.isascii() and token.isalpha() and token[1:].islower():  # most words: nothing to be taken apart
-        return (_stem(token.lower())[:MAX_TERM_CHARS],)
+    if token.isascii():
+        if token.isalpha() and token[1:].islower():  # most words: nothing to be taken apart
+            return (_stem(token.lower())[:MAX_TERM_CHARS],)
+        if not _MORE_THAN_NAMES.search(token):
+            return tuple([_stem(text.lower())[:MAX_TERM_CHARS] for text in _names_and_parts(token)])
     return tuple(term[:MAX_TERM_CHARS] for term, _, _ in _placed(token))
+
+
+def _names_and_parts(token: str) -> list[str]:
+    """What `_placed_in_word` finds in most identifiers, without its places: indexing does not pay for them."""
+    names = [name for name in _SEPARATOR.split(token) if name]
+    parts = [_ASCII_PART.findall(name) for name in names]
+    if parts == [[token]] or not any(parts):
+        return [token] if parts[0] else []
+    found = [token]
+    for name, within in zip(names, parts, strict=True):
+        if len(within) > 1 and len(names) > 1:
+            found.append(name)
+        found += within
+    return found
 
 
 def plain_spellings(term: str) -> tuple[str, ...]:

@@ -262,6 +262,7 @@ def test_terms_are_placed_where_they_stand(text: str, places: list[tuple[str, st
 
 @given(TEXTS)
 @example("a'sB's_C don't /東.京x's")
+@example("HTTPServer.getUserIDs_2 os.path/x--y v1.2-rc1 2024-05-01 1,000 ___ C++17 a::b user@host.io:80 A1,2")
 def test_placed_terms_are_the_terms_of_a_text_and_lie_in_it(text: str) -> None:
     found = list(placed_terms(text))
     assert [term for term, _, _ in found] == terms_of(text)
