@@ -12,6 +12,7 @@ from typing import Final
 
 from rag_pipeline.chunking.blocks import GLUE, PARAGRAPH, Block
 from rag_pipeline.chunking.prose_blocks import LIST_ITEM
+from rag_pipeline.chunking.splitting import FULL_STOPS
 
 _MAX_LEAD_IN_CHARS: Final = 200
 _MAX_LABEL_CHARS: Final = 60
@@ -20,7 +21,7 @@ _MAX_BLOCK_CHARS: Final = 300
 """With the blank lines after it."""
 _CLOSING: Final = "*_`\"')]"
 _COLON: Final = re.compile(r"[:：][*_`\"')\]]*+$")
-_ENDS_SENTENCE: Final = frozenset([*".!?…。！？;,", ""])
+_ENDS_SENTENCE: Final = frozenset([*".!?…;,，", *FULL_STOPS, ""])
 _WORD: Final = re.compile(r"\w")
 _NO_LABEL: Final = frozenset("|+-*>`~=<")
 """What a table, a list item, a quote, a fence, a rule or an element begins with."""
