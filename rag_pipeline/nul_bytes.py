@@ -9,9 +9,12 @@ from typing import Final
 _SAMPLE_BYTES: Final = 8000
 """Git looks at as many to tell what is binary."""
 _WIDE: Final = (("utf-32-le", 4, 3, 0), ("utf-32-be", 4, 0, 3), ("utf-16-le", 2, 1, 0), ("utf-16-be", 2, 0, 1))
-"""Encoding, bytes of a character, which of them is NUL in many, and which in none."""
+"""Encoding, bytes of a character, which of them is NUL in many, and which in few."""
 _SURE_SHARE: Final = 0.3
 """Of characters with a NUL: so many are ASCII, and no other text looks so."""
+_MAX_OTHERS: Final = 2
+_SURE_OTHERS: Final = 20
+"""So many NULs of ASCII for each NUL elsewhere: the text may be in this encoding, and it surely is."""
 _CONTROL_BYTES: Final = bytes([*range(8), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 _MAX_CONTROLS: Final = 0.1
 """Compressed data has as many control characters, text only by mistake."""
@@ -30,14 +33,15 @@ def wide_encoding(content: bytes) -> tuple[str, bool] | None:
     is_narrow = _is_narrow(sample)
     for encoding, width, high, low in _WIDE:
         nuls, characters = sample[high::width].count(0), len(sample) // width
-        if sample[low::width].count(0) or len(content) % width or not nuls or (width == 4 and nuls < characters):
+        others = sample[low::width].count(0)  # some of an Asian or a rare script: U+4E00, and half of a surrogate pair
+        if _MAX_OTHERS * others > nuls or len(content) % width or not nuls or (width == 4 and nuls < characters):
             continue
         try:
             text = content.decode(encoding)
         except UnicodeDecodeError:
             continue
         is_text = not CONTROL.search(text) and not any(unicodedata.category(c) in ("Cn", "Co") for c in text[:2000])
-        is_sure = nuls >= _SURE_SHARE * characters
+        is_sure = nuls >= _SURE_SHARE * characters and _SURE_OTHERS * others <= nuls
         if is_text and (is_sure or not is_narrow):
             return encoding, is_sure
     return None

@@ -12,6 +12,7 @@ from typing import Final
 
 from rag_pipeline.chunking.blocks import GLUE, PARAGRAPH, Block
 from rag_pipeline.chunking.prose_blocks import LIST_ITEM
+from rag_pipeline.chunking.splitting import FULL_STOPS
 
 _MAX_LEAD_IN_CHARS: Final = 200
 _MAX_LABEL_CHARS: Final = 60
@@ -20,8 +21,10 @@ _MAX_BLOCK_CHARS: Final = 300
 """With the blank lines after it."""
 _CLOSING: Final = "*_`\"')]"
 _COLONS: Final = (":", "：")
-_ENDS_SENTENCE: Final = frozenset([*".!?…。！？;,", ""])
+_ENDS_SENTENCE: Final = frozenset([*".!?…;,，", *FULL_STOPS, ""])
 _WORD: Final = re.compile(r"\w")
+_DETAILS: Final = re.compile(r"(?:\n[ \t]+(?:Type|Default|Value): [^\n]*)+\Z")
+"""What stands between the name of an object and the text about it."""
 _NO_LABEL: Final = frozenset("|+-*>`~=<")
 """What a table, a list item, a quote, a fence, a rule or an element begins with."""
 
@@ -39,7 +42,7 @@ def with_lead_ins(text: str, blocks: Sequence[Block]) -> list[Block]:
                 glued[number] = _glued(glued[number])
         else:
             is_left_over = False
-            if kind == "prose" and end - start <= _MAX_BLOCK_CHARS and _may_lead(words := text[start:end].strip()):
+            if kind == "prose" and end - start <= _MAX_BLOCK_CHARS and _may_lead(words := _lead_of(text[start:end])):
                 if not _is_lead_in(words, block, following):
                     pass
                 elif following and _leads_to(block, following):
@@ -48,6 +51,12 @@ def with_lead_ins(text: str, blocks: Sequence[Block]) -> list[Block]:
                     glued[number] = _glued(glued[number])
         following = block
     return glued
+
+
+def _lead_of(block: str) -> str:
+    """The words of a block, of an object's only its name."""
+    words = block.strip()
+    return _DETAILS.sub("", words) if "\n" in words else words
 
 
 def _may_lead(words: str) -> bool:

@@ -15,6 +15,8 @@ from rag_pipeline.chunking.tokens import TokenCounter
 CHARS_PER_TOKEN: Final = 16
 """So many characters count as one token at least: a tokenizer may make one token of a megabyte without spaces."""
 
+FULL_STOPS: Final = "。！？；｡।॥။។៕؟۔።፧"
+"""What ends a sentence in other scripts, with or without a space after it."""
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _NO_END = "".join(
     rf"(?<!\b{short}\.)"
@@ -25,7 +27,8 @@ _NO_END = "".join(
 # at the start of a line counts items. The last alternative is the next item of a list.
 _SENTENCE_END = re.compile(
     rf"(?:[!?…]|\.{_NO_END}(?<!\n\d\.)(?<!\n\d\d\.))['\")\]*_`»”’]*\s+(?![a-z])"
-    r"|[。！？]\s*|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"
+    rf"|[{FULL_STOPS}]['\")\]»”’」』）》】]*\s*"
+    r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"
 )
 _LINE_END = re.compile(r"\n(?=[ \t]*\S)")
 _SPACES = re.compile(r"\s+")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Final
 
 from rag_pipeline.documents.contents_list import MARK, MarkedContents, headed_contents
@@ -30,7 +31,9 @@ _SKIPPED = r"(?<!`)`[^`\n]++`(?!`)|\\[^\n]|<(?![A-Za-z/!])|\[(?=[ xX^])"
 _MARKS = re.compile(rf"(?:[^`<\[\\]++|{_SKIPPED})*+")
 """What lies before the next mark: prose, code spans on one line, escapes, brackets that are neither link nor tag."""
 _RARE_MARKS = re.compile(rf"(?:[^`<\[\\{{~]++|{_SKIPPED})*+")
-_HAS_MARKS = re.compile(r"[`<!\[\\]")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENTITY_MARKS = re.compile(rf"(?:[^`<\[\\{{~&]++|{_SKIPPED}|(?!{_ENTITY.pattern})&)*+")
+_HAS_MARKS = re.compile(r"[`<!\[\\&]")
 _BRACE = re.compile(r"\{[ \t]?[#.:/]")
 _ATTRIBUTES = re.compile(r"\{(?::[^{}\n]*|[ \t]*[#.][^{}\n]*)\}[ \t]*(?=\n|\Z)")
 _TICKS = re.compile("`+")
@@ -112,7 +115,9 @@ class _Scanner:
     def scan_text(self) -> None:
         """Take the whole text."""
         text = self.text
-        if "~~~" in text or ("{" in text and _BRACE.search(text)):
+        if "&" in text and _ENTITY.search(text):
+            self.marks = _ENTITY_MARKS
+        elif "~~~" in text or ("{" in text and _BRACE.search(text)):
             self.marks = _RARE_MARKS
         self.sections = headed_contents(text)
         if modules := module_spans(text):
@@ -155,6 +160,8 @@ class _Scanner:
             return self._take_angle(at)
         if mark == "{":
             return self._take_brace(at)
+        if mark == "&":
+            return self._take_entity(at)
         return self._take_run(at, mark)
 
     def _take_run(self, at: int, mark: str) -> int:
@@ -176,6 +183,8 @@ class _Scanner:
         is_image = at > 0 and text[at - 1] == "!" and not (at > 1 and text[at - 2] == "\\")
         if not is_image and (simple := SIMPLE_LINK.match(text, at)):
             self.links.take_simple_link(simple)
+            if self.marks is _ENTITY_MARKS:
+                self.scan(*simple.span("text"))
             return simple.end()
         if at == layout.words_start and (definition := DEFINITION.match(text, layout.line_start)):
             self.links.take_definition(definition)
@@ -249,6 +258,16 @@ class _Scanner:
             self.edits.append((*attributes.span(), GONE))
             return attributes.end()
         return at + 1
+
+    def _take_entity(self, at: int) -> int:
+        """`&copy;` or `&#8203;` as the character that it stands for; a line end or a control is none."""
+        entity = _ENTITY.match(self.text, at)
+        if entity is None:
+            return at + 1
+        character = unescape(entity[0])
+        if character != entity[0] and min(character, default="") > "\x1f":
+            self.edits.append((*entity.span(), character + GONE if character.isspace() else character))
+        return entity.end()
 
     def _find(self, words: str, at: int) -> int:
         """As `str.find`, once: what is not in the rest of the text is not looked for again."""

@@ -20,6 +20,9 @@ _MAX_OUTPUT_LINES = 20
 _MAX_OUTPUT_LINE_CHARS = 500
 _MAX_HTML_CHARS = 100_000
 _TEXTS = ("text/plain", "text/markdown", "text/latex")
+_NAMELESS = re.compile(r"<[A-Za-z][\w.]*(?: [^<>\n]{0,200})?(?: at 0x[0-9A-Fa-f]+| size [\dx]+[^<>\n]{0,60})>")
+"""What stands for an object that has no text: `<Figure size 432x288 with 1 Axes>`, `<Line2D at 0x1186d90b8>`."""
+_HAS_WORD = re.compile(r"\w")
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#.-]{0,30}")
 
 
@@ -128,6 +131,8 @@ def _output_text(output: Mapping[str, object]) -> str:
         text = f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
     elif isinstance(data, Mapping):
         text = next((words for key in _TEXTS if (words := _joined(data.get(key)))), "") or _joined(output.get("text"))
+        if "<" in text and not _HAS_WORD.search(_NAMELESS.sub("", text)):
+            text = ""
         if not text and (html := _joined(data.get("text/html", data.get("html")))):
             from rag_pipeline.documents.html_text import extract_html  # see `clean`
 

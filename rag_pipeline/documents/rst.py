@@ -28,7 +28,10 @@ _MARKS: Final = ("`", "..", "__ ", ":orphan", ":tocdepth", ":no", ":hide", "+-",
 _TARGET = re.compile(r"[ \t]*(?:\.\.[ \t]+_(?P<name>`[^`\n]+`|[^:\n`]+|_)?:|__)(?:[ \t]+(?P<target>\S.*?))?[ \t]*$")
 _FOOTNOTE = re.compile(r"[ \t]*\.\.[ \t]+(?=\[[^\[\]\n]+\][ \t])")
 _OPTION = re.compile(r"[ \t]+:(?P<name>[\w-]+(?:[ ][\w-]+)?):(?:[ \t]+(?P<value>\S.*?))?[ \t]*$")
-_SHOWN_OPTIONS: Final = frozenset(["alt", "caption", "title"])
+_SHOWN_OPTIONS: Final = {
+    "alt": "", "caption": "", "title": "", "synopsis": "", "type": "Type: ", "default": "Default: ", "value": "Value: ",
+}  # fmt: skip
+"""With what is put before their words."""
 _IMAGES: Final = frozenset(["image", "figure", "thumbnail"])
 _TOOL_FIELD = re.compile(
     r":(?:orphan|tocdepth|nocomments|nosearch|no-search|hidetoc|hide-toc)(?:[ \t][^\n:]*)?:[^\n]*$"
@@ -193,9 +196,9 @@ class _Scanner:
     def _take_options(self) -> None:
         """The lines of options below a directive: of those that are shown, the words."""
         while option := _OPTION.match(self._line()[:_MAX_LINE_CHARS]):
-            words = image_words(option["value"] or "") if option["name"] in _SHOWN_OPTIONS else ""
-            if words:
-                self._edit_line(0, option.start("value"), " " * (option.start("name") - 1))
+            label = _SHOWN_OPTIONS.get(option["name"])
+            if option["value"] and label is not None and (label or image_words(option["value"])):
+                self._edit_line(0, option.start("value"), " " * (option.start("name") - 1) + label)
                 self._advance()
             else:
                 self._cut(1)

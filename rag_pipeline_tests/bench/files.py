@@ -40,7 +40,7 @@ def files_of(repository: str) -> Files:
             if not kind or skip_by_path(path, generated=None, vendored=None):
                 continue
             content = blobs.find(f"HEAD:{path}") or b""
-            skipped = skip_by_size(len(content), limits=limits) or skip_by_content(
+            skipped = skip_by_size(len(content), kind=kind, limits=limits) or skip_by_content(
                 content, kind=kind, generated=None, limits=limits
             )
             if not skipped:

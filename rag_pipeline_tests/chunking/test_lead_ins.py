@@ -37,6 +37,10 @@ LEAD_INS: dict[str, tuple[Callable[[str], Extract], str]] = {
     "label": (extract_markdown, "\n\n**LEAD**\n\n{prose}"),
     "item above its code": (extract_markdown, "\n\n- The LEAD:\n\n  ```python\n  {code}\n  ```"),
     "rule": (extract_markdown, "\n\n## LEAD\n\n---\n\n{prose}"),
+    "object with its type": (
+        extract_rst,
+        "\n\n.. confval:: LEAD\n   :type: ``str``\n   :default: ``'.'``\n\n   {prose}",
+    ),
     "versionadded": (extract_rst, "\n\n.. versionadded:: 1.2\n\n   {prose}"),
     "deprecated": (extract_rst, "\n\n.. deprecated:: LEAD\n\n   {prose}"),
     "admonition": (extract_rst, "\n\n.. note::\n\n   {prose}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -241,3 +241,21 @@ def test_definitions_of_python() -> None:
 )
 def test_heading_words(line: str, words: str) -> None:
     assert heading_words(line) == words
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "第一句说明了安装的步骤。", "这里还有一个分句；", "他说：“真的可以这样做吗？”",
+        "यह एक छोटा वाक्य है। ", "ဒါက စာကြောင်း တစ်ကြောင်း ဖြစ်သည်။ ",
+        "នេះ​ជា​ប្រយោគ​មួយ។ ", "هل هذا سؤال قصير؟ ", "یہ ایک چھوٹا جملہ ہے۔ ", "ይህ አጭር ዓረፍተ ነገር ነው። ",
+    ],
+)  # fmt: skip
+def test_long_paragraphs_are_cut_between_sentences_of_any_script(make_document: MakeDocument, sentence: str) -> None:
+    def count(texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+    document = make_document(sentence * 30)
+    chunks = chunk_document(document, settings=Chunking(max_tokens=70, min_tokens=8), count_tokens=count)
+    assert len(chunks) > 3
+    assert all(chunk.text.strip().endswith(sentence.strip()) and len(chunk.text) <= 70 for chunk in chunks)

@@ -12,6 +12,7 @@ import pytest
 
 from rag_pipeline.documents import clean
 from rag_pipeline.documents.decoding import Decoded, decode
+from rag_pipeline.nul_bytes import is_binary
 from rag_pipeline_tests.bench.splitters import item_of
 from rag_pipeline_tests.documents.languages import PARAGRAPHS
 
@@ -187,3 +188,14 @@ def test_a_guessed_document_says_what_was_taken() -> None:
 def test_a_page_with_a_nul_is_still_utf8(before: str) -> None:
     decoded = decode(f"{before}\0 and some more words of a page.\n".encode())
     assert decoded == Decoded(text=f"{before} and some more words of a page.\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    "text",
+    ["一个简单的测试，统一编码。\n第一行 one line\n", "Old Italic \U00010300\U00010301\n" * 3, "Ā and one line more\n"],
+)
+def test_wide_texts_without_a_mark_may_hold_other_nuls(text: str, encoding: str) -> None:
+    content = text.encode(encoding)
+    assert not is_binary(content)
+    assert decode(content).text == text

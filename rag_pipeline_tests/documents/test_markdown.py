@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_pipeline.documents.decoding import plain_text
 from rag_pipeline.documents.link_words import carries_words, image_words, is_badge
 from rag_pipeline.documents.markdown import extract_markdown
 from rag_pipeline_tests.documents.extracts import assert_sound, extract_lines
@@ -247,3 +248,21 @@ def test_a_nested_list_keeps_its_indentation() -> None:
     assert cleaned(text) == text.replace("<b>bold</b>", "bold").replace("[link](#a)", "link").replace(
         "<i>words</i>", "words"
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("# Q&amp;A &mdash; docu&shy;ment", "# Q&A — document"),
+        ("zero&#8203;width and no&#x2060;break", "zero width and nobreak"),
+        ("List&lt;T&gt; &amp;lt; [R&amp;D](https://example.org/a?b=1&c;)", "List<T> &lt; R&D"),
+        ("a&nbsp;b\n\n&nbsp;\n\nc", "a\xa0b\n\nc"),
+        (
+            "`&lt;` stays, and a & b, AT&T, &unknown; &#10; &#0;",
+            "`&lt;` stays, and a & b, AT&T, &unknown; &#10; \ufffd",
+        ),
+        ("```\n&shy;&lt;\n```\n\n    &amp;", "```\n&shy;&lt;\n```\n\n    &amp;"),
+    ],
+)
+def test_entities_are_the_characters_they_stand_for(written: str, shown: str) -> None:
+    assert plain_text(extract_markdown(written).text) == shown

@@ -58,6 +58,24 @@ def test_pictures_and_scripts_say_nothing() -> None:
     assert text_of(code(output)) == "```python\nf()\n```\n"
 
 
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "<Figure size 432x288 with 1 Axes>",
+        "<matplotlib.figure.Figure at 0x1186d90b8>",
+        "<generator object evens at 0x10E63FFD0>",
+        ["[<matplotlib.lines.Line2D at 0x1>,\n", " <matplotlib.lines.Line2D at 0x2>]"],
+    ],
+)
+def test_the_name_of_an_object_without_text_is_no_output(plain: object) -> None:
+    assert text_of(code(shown(text_plain=plain, image_png="iVBORw0KGgo="))) == "```python\nf()\n```\n"
+
+
+@pytest.mark.parametrize("plain", ["<Response [200]>", "x at 0x10", "<h1>size 4x4</h1>", "[4, <Line2D at 0x1>]"])
+def test_an_output_with_words_stays(plain: str) -> None:
+    assert plain in text_of(code(shown(text_plain=plain)))
+
+
 def test_raw_cells_stay_and_empty_ones_go() -> None:
     cells = [
         {"cell_type": "raw", "source": "\\newpage"},

@@ -98,6 +98,22 @@ def test_rows_know_the_lines_that_they_begin_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("directive", "shown"),
+    [
+        (
+            ".. confval:: numfig\n   :type: :py:`bool`\n   :default: ``False``\n",
+            "numfig\n   Type: bool\n   Default: ``False``\n",
+        ),
+        (".. py:data:: PI\n   :value: 3.14\n   :no-index:\n", "data PI\n   Value: 3.14\n"),
+        (".. module:: sound\n   :synopsis: Plays *tones*.\n", "module sound\n   Plays *tones*.\n"),
+        (".. option:: --x\n   :type:\n", "--x\n"),
+    ],
+)
+def test_options_that_define_an_object_are_shown(directive: str, shown: str) -> None:
+    assert extract_rst(f"{directive}\n   Words.\n").text == f"{shown}\n   Words.\n"
+
+
+@pytest.mark.parametrize(
     "piece",
     [
         ".. |a| replace:: |a|\n",

@@ -25,13 +25,21 @@ from rag_pipeline.notebook_json import read_notebook
 
 PLAIN_FILES = {
     ".adoc": "text/asciidoc",
+    ".asciidoc": "text/asciidoc",
     ".htm": "text/html",
     ".html": "text/html",
     ".ipynb": NOTEBOOK,
     ".markdown": "text/markdown",
     ".md": "text/markdown",
+    ".mdx": "text/markdown",
+    ".mkd": "text/markdown",
+    ".org": "text/org",
+    ".qmd": "text/markdown",
+    ".rmd": "text/markdown",
     ".rst": "text/x-rst",
+    ".text": "text/plain",
     ".txt": "text/plain",
+    ".xhtml": "text/html",
 }
 """Content type of the files that are knowledge as they are, by suffix."""
 

@@ -116,6 +116,8 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _NOT_ASCII = bytes(range(0x80, 0x100))
 _ARMOUR = re.compile(rb"\s*-----BEGIN PGP ")
 _TEXT_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+_NOTEBOOK_TIMES = 10
+"""So much larger than other files a notebook may be: most of it is pictures, which cleaning takes out."""
 _MIN_BLANKS, _MAX_ASCII = 0.02, 0.9
 """Share of white space below which docs hold no words, unless less than this share of them is ASCII: Chinese, Japanese
 and Thai have no spaces."""
@@ -203,9 +205,10 @@ def skip_by_path(path: str, *, generated: bool | None, vendored: bool | None) ->
     return None
 
 
-def skip_by_size(size: int, *, limits: GitLimits) -> str | None:
+def skip_by_size(size: int, *, kind: FileKind, limits: GitLimits) -> str | None:
     """`too large`, or None; `size` in bytes."""
-    return "too large" if size > limits.max_file_bytes else None
+    times = _NOTEBOOK_TIMES if kind.language == "notebook" else 1
+    return "too large" if size > times * limits.max_file_bytes else None
 
 
 def skip_by_content(content: bytes, *, kind: FileKind, generated: bool | None, limits: GitLimits) -> str | None:
@@ -225,20 +228,20 @@ def skip_by_content(content: bytes, *, kind: FileKind, generated: bool | None, l
     # A notebook's lines are JSON's: written on one line, or with pictures in them, it is still a notebook.
     if kind.language == "notebook" or _mean_line(content) <= limits.max_line_chars:
         return None
-    return "minified" if kind.source_type == "code" or _has_no_words(content, limits) else None
+    return "minified" if _has_no_words(content, limits, is_code=kind.source_type == "code") else None
 
 
-def _has_no_words(content: bytes, limits: GitLimits) -> bool:
-    """Whether docs with long lines are no prose, whose paragraphs may each be a line, but data.
+def _has_no_words(content: bytes, limits: GitLimits, *, is_code: bool) -> bool:
+    """Whether a file with long lines is no prose, whose paragraphs may each be a line, but data or minified code.
 
-    A page may hold pictures written out, which cleaning takes away.
+    A page may hold pictures written out, which cleaning takes away. Code has blanks, too, where it is minified.
     """
-    content = _PAYLOAD.sub(b"", content)
+    content = content if is_code else _PAYLOAD.sub(b"", content)
     if _mean_line(content) <= limits.max_line_chars:
         return False
     size = len(content)
     blanks, ascii_ = size - len(content.translate(None, b" \t\r\n\0")), len(content.translate(None, _NOT_ASCII))
-    return blanks < _MIN_BLANKS * size and ascii_ > _MAX_ASCII * size
+    return (is_code or blanks < _MIN_BLANKS * size) and ascii_ > _MAX_ASCII * size
 
 
 def _mean_line(content: bytes) -> float:

@@ -26,7 +26,10 @@ _FORGES = {
     "forgejo": Forge(blob="{base}/src/commit/{commit}/{path}", anchor="#L{start}-L{end}", source="?display=source"),
 }
 _GITHUB = Forge(blob="{base}/blob/{commit}/{path}", anchor="#L{start}-L{end}", source="?plain=1")
-_RENDERED = (".ipynb",)
+_RENDERED = (
+    ".adoc", ".asc", ".asciidoc", ".creole", ".ipynb", ".livemd", ".markdown", ".md", ".mdown", ".mdwn", ".mdx",
+    ".mediawiki", ".mkd", ".mkdn", ".org", ".pod", ".qmd", ".rdoc", ".rest", ".rmd", ".rst", ".textile", ".wiki",
+)  # fmt: skip
 """Files that are shown as pages on which no line can be linked to."""
 
 

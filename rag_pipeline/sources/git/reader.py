@@ -141,7 +141,8 @@ class _Eligibility:
                 refused[change.path] = reason
         sizes = blobs.sizes([change.blob for change in wanted])
         for change, size in zip(wanted, sizes, strict=True):
-            reason = file_kinds.skip_by_size(size, limits=self._limits)
+            kind = self._kind_of(change)
+            reason = file_kinds.skip_by_size(size, kind=kind, limits=self._limits) if kind else None
             if reason:
                 refused[change.path] = self._skip(reason)
         return [change for change in wanted if change.path not in refused], refused

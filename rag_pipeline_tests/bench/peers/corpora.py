@@ -176,7 +176,8 @@ def _is_indexed(path: str, content: bytes) -> bool:
     if b"\r" in content or not _is_utf8(content):
         return False
     return not (
-        skip_by_size(len(content), limits=limits) or skip_by_content(content, kind=kind, generated=None, limits=limits)
+        skip_by_size(len(content), kind=kind, limits=limits)
+        or skip_by_content(content, kind=kind, generated=None, limits=limits)
     )
 
 

@@ -126,7 +126,7 @@ def test_a_page_is_identified_by_its_files_name() -> None:
     [
         ("a.MD", "text/markdown"), ("a.markdown", "text/markdown"), ("a.html", "text/html"), ("a.htm", "text/html"),
         ("a.txt", "text/plain"), ("a.ipynb", "application/x-ipynb+json"), ("a.rst", "text/x-rst"),
-        ("a.adoc", "text/asciidoc"),
+        ("a.adoc", "text/asciidoc"), ("a.org", "text/org"), ("a.qmd", "text/markdown"), ("a.Rmd", "text/markdown"),
     ],
 )  # fmt: skip
 def test_the_suffix_says_what_a_page_is(name: str, content_type: str) -> None:

@@ -215,4 +215,6 @@ def test_a_malformed_delivery_is_refused(change: dict[str, object], reason: str)
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.json.gz", ""])
 def test_other_kinds_of_files_are_refused_with_what_could_be_dropped(name: str) -> None:
-    assert refusal(RECORD, name).startswith(f"{name}: files of this kind are not taken: drop one of .adoc .htm .html")
+    assert refusal(RECORD, name).startswith(
+        f"{name}: files of this kind are not taken: drop one of .adoc .asciidoc .htm"
+    )

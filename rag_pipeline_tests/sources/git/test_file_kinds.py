@@ -99,6 +99,13 @@ def test_a_large_file_is_not_even_read(repository: GitRepository, source: Source
     assert source.report.bytes == 1
 
 
+def test_a_notebook_may_be_ten_times_as_large(repository: GitRepository, source: Source) -> None:
+    repository.commit("2024-01-02", {"a.ipynb": "x y\n" * 1000, "b.ipynb": "x y\n" * 3000})
+    source.limits = GitLimits(max_file_bytes=1000)
+    reasons = {path: item.metadata.get("tombstone_reason") for path, item in source.fetch_and_read().items()}
+    assert reasons == {"a.ipynb": None, "b.ipynb": "too large"}
+
+
 def test_include_and_exclude_are_gitignore_globs(repository: GitRepository, source: Source) -> None:
     files = ("docs/a.md", "docs/deep/b.md", "docs/drafts/c.md", "src/a.py", "README.md", "lib/x.py")
     repository.commit("2024-01-02", dict.fromkeys(files, "x"))

@@ -86,6 +86,7 @@ def test_the_content_tells_languages_of_one_ending_apart(path: str, content: byt
         (DOCS, "这是一段没有空格的长文字，用来说明一行也可以很长。".encode() * 100, None),
         (FileKind(source_type="docs", language="text"), b"# T\n" + PROSE, None),
         (DOCS, b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3ODkw" * 200, "minified"),
+        (CODE, b"<feed><p>" + "дорогая редакция, ".encode("koi8-r") * 300 + b"</p></feed>", None),
         (CODE, b"var a=1,b=function(c){return c+1};" * 200, "minified"),
         (DOCS, b"A page with\0 one NUL in it is a page.\n", None),
         (DOCS, "Straße und\0 Größe sind Wörter.\n".encode("latin-1") * 3, None),

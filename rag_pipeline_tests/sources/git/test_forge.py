@@ -10,19 +10,19 @@ from rag_pipeline.sources.git.forge import link
 @pytest.mark.parametrize(
     ("source", "url", "anchor"),
     [
-        ("https://github.com/o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),
-        ("git@github.com:o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),
+        ("https://github.com/o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.py", "#L{start}-L{end}"),
+        ("git@github.com:o/n.git", "https://github.com/o/n/blob/c0/a/b%20c.py", "#L{start}-L{end}"),
         ("ssh://git@gitlab.acme.org:2222/g/s/n.git",
-         "https://gitlab.acme.org/g/s/n/-/blob/c0/a/b%20c.md", "#L{start}-{end}"),
-        ("https://bitbucket.org/o/n", "https://bitbucket.org/o/n/src/c0/a/b%20c.md", "#lines-{start}:{end}"),
-        ("https://codeberg.org/o/n", "https://codeberg.org/o/n/src/commit/c0/a/b%20c.md", "#L{start}-L{end}"),
-        ("http://forge.local:3000/o/n", "http://forge.local:3000/o/n/blob/c0/a/b%20c.md", "#L{start}-L{end}"),
-        ("/srv/my repo", "file:///srv/my%20repo/a/b%20c.md", "#L{start}-L{end}"),
-        ("file:///srv/my%20repo", "file:///srv/my%20repo/a/b%20c.md", "#L{start}-L{end}"),
+         "https://gitlab.acme.org/g/s/n/-/blob/c0/a/b%20c.py", "#L{start}-{end}"),
+        ("https://bitbucket.org/o/n", "https://bitbucket.org/o/n/src/c0/a/b%20c.py", "#lines-{start}:{end}"),
+        ("https://codeberg.org/o/n", "https://codeberg.org/o/n/src/commit/c0/a/b%20c.py", "#L{start}-L{end}"),
+        ("http://forge.local:3000/o/n", "http://forge.local:3000/o/n/blob/c0/a/b%20c.py", "#L{start}-L{end}"),
+        ("/srv/my repo", "file:///srv/my%20repo/a/b%20c.py", "#L{start}-L{end}"),
+        ("file:///srv/my%20repo", "file:///srv/my%20repo/a/b%20c.py", "#L{start}-L{end}"),
     ],
 )  # fmt: skip
 def test_links_to_forges_and_to_files(source: str, url: str, anchor: str) -> None:
-    assert link(source, commit="c0", path="a/b c.md") == (url, anchor)
+    assert link(source, commit="c0", path="a/b c.py") == (url, anchor)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,9 @@ def test_links_to_forges_and_to_files(source: str, url: str, anchor: str) -> Non
         ("/srv/x", "#L{start}-L{end}"),
     ],
 )
-def test_a_notebooks_lines_are_those_of_its_source(source: str, anchor: str) -> None:
-    assert link(source, commit="c0", path="a/Study.ipynb")[1] == anchor
+@pytest.mark.parametrize("name", ["Study.ipynb", "README.md", "guide.RST", "a.b.adoc", "notes.org", "report.Rmd"])
+def test_lines_of_a_rendered_page_are_those_of_its_source(source: str, anchor: str, name: str) -> None:
+    assert link(source, commit="c0", path=f"a/{name}")[1] == anchor
 
 
 def test_a_configured_page_wins() -> None:
