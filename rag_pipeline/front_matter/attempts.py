@@ -99,7 +99,7 @@ def attempt_in(text: str) -> Attempt | None:
 def unfenced_key(text: str) -> Line | None:
     """A line at the beginning of a text without a fence that says who may see it, if there is one.
 
-    It is looked for in the first two paragraphs: `scope` or `tenant`, with a value such as `user:jane` or a fence below.
+    It is looked for in two paragraphs: `scope` or `tenant`, with a value such as `user:jane` or a fence below.
     In code, only of the first paragraph: a page may well show how to write it.
     """
     for number, head in enumerate(_paragraphs(text)):
