@@ -20,6 +20,7 @@ _CLOSING: Final = {
     "+++": re.compile(rf"\+\+\+[ \t]*(?:{_BREAK}|\Z)"),
 }
 _LINE_START: Final = re.compile(r"(?<=[\r\n])(?=---|\.\.\.|\+\+\+)")
+_ONLY_SCOPE: Final = frozenset({"scope"})
 _SCOPE: Final = re.compile(r"[a-z][\w-]*:\S+", re.IGNORECASE)
 
 
@@ -104,8 +105,8 @@ def _check_access(source: str, values: Mapping[str, Json]) -> None:
 
 
 def nested_scope(values: Mapping[str, Json]) -> str | None:
-    """A key below another one with a scope such as `user:jane`, where no key at the top says who may see the text."""
-    if any(matched_key(key, ACCESS_KEYS) for key in values):
+    """A key below another one with a scope such as `user:jane`, where none stands at the top."""
+    if any(matched_key(key, _ONLY_SCOPE) for key in values):
         return None
     return next(
         (

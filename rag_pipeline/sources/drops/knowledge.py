@@ -308,7 +308,7 @@ def _check_access(record: Mapping[str, Json], text: str) -> None:
         name = similar_key(key)
         if name in ACCESS_KEYS and said is not None and said != record.get(name):
             raise ItemError(f"{name} stands in the front matter of the content: give it as a key of the record")
-    if not front and not _says_access(record) and unfenced_key(text):
+    if not front and not _says_scope(record) and unfenced_key(text):
         raise ItemError("content says who may see it: give scope as a key of the record (null is for everyone)")
 
 
@@ -318,7 +318,7 @@ def _check_notebook(values: Mapping[str, Json], notebook: Notebook) -> None:
     Raises:
         ItemError: `values`, what is known of the notebook, say nothing of that.
     """
-    if _says_access(values):
+    if _says_scope(values):
         return
     source = notebook.cells[0].get("source", notebook.cells[0].get("input")) if notebook.cells else ""
     text = "".join(map(str, source)) if isinstance(source, list) else str(source)
@@ -328,8 +328,8 @@ def _check_notebook(values: Mapping[str, Json], notebook: Notebook) -> None:
         raise ItemError("its metadata says who may see it: drop it as a JSON record with scope (null is for everyone)")
 
 
-def _says_access(values: Mapping[str, Json]) -> bool:
-    return any(matched_key(key, ACCESS_KEYS) for key in values)
+def _says_scope(values: Mapping[str, Json]) -> bool:
+    return any(key.lower() == "scope" for key in values)
 
 
 def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:
@@ -349,7 +349,7 @@ def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:
     if isinstance(front, Broken):
         raise front.error
     rest = text[front.end_char :] if front else text
-    line = None if front and _says_access(front.values) else unfenced_key(rest)
+    line = None if front and _says_scope(front.values) else unfenced_key(rest)
     again = read_front_matter(rest, clean=str) if front else None
     if line or isinstance(again, Broken) or (again and any(similar_key(key) in ACCESS_KEYS for key in again.values)):
         number = (front.lines if front else 0) + (line.number if line else 1)

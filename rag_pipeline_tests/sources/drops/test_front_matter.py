@@ -67,6 +67,7 @@ BROKEN = {
     "on one line": ("--- {scope: user:jane}\n", 1),
     # At another place of its line, or below a title.
     "in metadata": ("---\nmetadata: {scope: user:jane}\n---\n", 2),
+    "in metadata of a tenant": ("---\ntenant: acme\nmetadata: {scope: user:jane}\n---\n", 2),
     "in toml's metadata": ("+++\n[metadata]\nscope = 'user:jane'\n+++\n", 2),
     "merged": ("---\nbase: &b {scope: user:jane}\n<<: *b\n---\n", 3),
     "without a colon": ("---\nscope user:jane\n---\n", 2),
@@ -185,7 +186,7 @@ def test_a_scope_that_is_explicitly_null_is_none(more: str) -> None:
     ],
 )
 def test_a_record_that_says_it_elsewhere_is_refused(more: dict[str, object]) -> None:
-    record = {"id": "p1", "content": TEXT} | more
+    record = {"id": "p1", "tenant": "acme", "content": TEXT} | more
     assert "give scope as a key of the record" in refusal(record)
     assert item(record | {"scope": None}).scope is None
     assert item(record | {"scope": "user:ann"}).scope == "user:ann"
