@@ -9,6 +9,7 @@ from typing import Final
 
 from rag_pipeline.bounded_json import parse_json
 from rag_pipeline.errors import ItemError
+from rag_pipeline.model import Json
 
 CONTENT_TYPE: Final = "application/x-ipynb+json"
 
@@ -18,7 +19,9 @@ class Notebook:
     """A notebook as it is written."""
 
     cells: Sequence[Mapping[str, object]]
-    metadata: Mapping[str, object]
+    metadata: Mapping[str, Json]
+    others: Mapping[str, Json]
+    """What else stands at the top of the file."""
 
 
 def read_notebook(content: str | bytes, *, path: str) -> Notebook:
@@ -41,7 +44,8 @@ def read_notebook(content: str | bytes, *, path: str) -> Notebook:
         raise ItemError(f"{path} is not a notebook: it has no list of cells: repair the file, or exclude it")
     metadata = notebook.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
-    return Notebook(cells=[cell for cell in cells if isinstance(cell, dict)], metadata=known)
+    others = {key: value for key, value in notebook.items() if key not in ("cells", "worksheets", "metadata")}
+    return Notebook(cells=[cell for cell in cells if isinstance(cell, dict)], metadata=known, others=others)
 
 
 def _listed(value: object) -> Sequence[object]:

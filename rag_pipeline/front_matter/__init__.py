@@ -7,6 +7,6 @@ begins with a rule, and `keys` knows the keys of drops and what looks like one o
 
 from __future__ import annotations
 
-from rag_pipeline.front_matter.read import Broken, FrontMatter, read_front_matter
+from rag_pipeline.front_matter.read import Broken, FrontMatter, nested_scope, read_front_matter
 
-__all__ = ["Broken", "FrontMatter", "read_front_matter"]
+__all__ = ["Broken", "FrontMatter", "nested_scope", "read_front_matter"]

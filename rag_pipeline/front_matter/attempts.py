@@ -35,6 +35,19 @@ _KEY: Final = re.compile(
 )
 _HEADER_LINE: Final = re.compile(r"[\s#\"']|- |[\w.$@/-]+[\"']?\s*[:=]|[\]})]")
 _SCOPE: Final = re.compile(r"\W{0,4}[A-Za-z][\w-]*:(?!//)\S")
+_INSIDE: Final = re.compile(rf"(?<![\w-])(?P<key>\w[\w-]{{0,60}})\W{{0,4}}[:=\uff1a\uff1d](?=\s*{_SCOPE.pattern})")
+"""A key and a scope anywhere in a line, as in `base: {scope: user:jane}`."""
+_BARE: Final = re.compile(rf"(?P<key>\w{{1,60}})(?=\s+{_SCOPE.pattern})")
+_META: Final = re.compile(
+    r"<meta\b[^>]{0,200}?\bname\s*=\s*[\"']?(?P<key>\w[\w .-]{0,60})"
+    rf"[\"']?[^>]{{0,200}}?\bcontent\s*=\s*{_SCOPE.pattern}",
+    re.IGNORECASE,
+)
+_COMMENT: Final = re.compile(r"\[[^\]]{0,20}\]:\s*(?:#|<#?>)\s*")
+"""What a comment of Markdown begins with: `[//]: # (…)`."""
+_CODE: Final = re.compile(r"\s*(?:```|~~~)")
+_PARAGRAPHS: Final = 2
+"""Below a title, too: there reStructuredText and AsciiDoc have their fields."""
 
 
 class Line(NamedTuple):
@@ -86,22 +99,42 @@ def attempt_in(text: str) -> Attempt | None:
 def unfenced_key(text: str) -> Line | None:
     """A line at the beginning of a text without a fence that says who may see it, if there is one.
 
-    It is looked for up to the first blank line: `scope` or `tenant`, and a value such as `user:jane`, or a fence below.
+    It is looked for in two paragraphs: `scope` or `tenant`, with a value such as `user:jane` or a fence below.
+    In code, only of the first paragraph: a page may well show how to write it.
     """
+    for number, head in enumerate(_paragraphs(text)):
+        is_closed = bool(_FENCE.fullmatch(head[-1].text.strip()))
+        in_code = False
+        for line in head:
+            is_fence = bool(_CODE.match(line.text))
+            in_code ^= is_fence
+            if number and (is_fence or in_code or line.text.startswith(("    ", "\t"))):
+                continue
+            stripped = _COMMENT.sub("", line.text.strip(), count=1)
+            found = _KEY.match(stripped)
+            if found and similar_key(found["key"]) in ACCESS_KEYS:
+                is_key = is_closed and not number and found["key"] == found["key"].lower()
+                if is_key or _SCOPE.match(found["value"]):
+                    return line
+            if any(similar_key(meta["key"]) in ACCESS_KEYS for meta in _META.finditer(stripped)):
+                return line
+    return None
+
+
+def _paragraphs(text: str) -> Iterator[Sequence[Line]]:
+    """The first lines between blank ones."""
     head: list[Line] = []
+    number = 0
     for line in _lines(text):
         if line.text.strip():
             head.append(line)
         elif head:
-            break
-    keys = [(line, found) for line in head if (found := _KEY.match(line.text.strip()))]
-    is_closed = bool(head and _FENCE.fullmatch(head[-1].text.strip()))
-    for line, found in keys:
-        if similar_key(found["key"]) in ACCESS_KEYS and (
-            _SCOPE.match(found["value"]) or (is_closed and found["key"] == found["key"].lower())
-        ):
-            return line
-    return None
+            yield head
+            head, number = [], number + 1
+            if number == _PARAGRAPHS:
+                return
+    if head:
+        yield head
 
 
 def access_lines(source: str) -> Iterator[tuple[int, str]]:
@@ -110,6 +143,19 @@ def access_lines(source: str) -> Iterator[tuple[int, str]]:
         found = _KEY.match(line.text.strip())
         if found and similar_key(found["key"]) in ACCESS_KEYS:
             yield line.number, found["key"]
+
+
+def names_scope(text: str) -> bool:
+    """Whether a line gives a scope such as `scope: user:jane`, at whatever place of it."""
+    return any(_scope_in(line.text) for line in _lines(text))
+
+
+def _scope_in(line: str) -> bool:
+    stripped = line.strip()
+    found = [*_INSIDE.finditer(stripped)]
+    if bare := _BARE.match(stripped):
+        found.append(bare)
+    return any(similar_key(one["key"]) in ACCESS_KEYS for one in found)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -165,6 +211,8 @@ def _holds_key(body: Sequence[Line], *, only_access: bool) -> bool:
             key = similar_key(found["key"])
             if key in ACCESS_KEYS or (key and not is_prose_over and not only_access):
                 return True
+        if not is_prose_over and _scope_in(stripped):
+            return True
         is_prose |= bool(stripped) and not _HEADER_LINE.match(line.text)
     return False
 

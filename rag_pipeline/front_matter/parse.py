@@ -92,8 +92,8 @@ def read_toml(source: str, clean: Clean) -> tuple[Mapping[str, Json], Mapping[st
 
 
 def nested_keys(values: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Every key and value below the top, except in `metadata`."""
-    left: list[Json] = [value for key, value in values.items() if key.lower() != "metadata"]
+    """Every key and value below the top."""
+    left: list[Json] = [*values.values()]
     while left:
         value = left.pop()
         if isinstance(value, Mapping):

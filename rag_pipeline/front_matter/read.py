@@ -20,6 +20,7 @@ _CLOSING: Final = {
     "+++": re.compile(rf"\+\+\+[ \t]*(?:{_BREAK}|\Z)"),
 }
 _LINE_START: Final = re.compile(r"(?<=[\r\n])(?=---|\.\.\.|\+\+\+)")
+_ONLY_SCOPE: Final = frozenset({"scope"})
 _SCOPE: Final = re.compile(r"[a-z][\w-]*:\S+", re.IGNORECASE)
 
 
@@ -93,19 +94,28 @@ def _check_access(source: str, values: Mapping[str, Json]) -> None:
     Raises:
         BrokenFrontMatter: such a line is part of another value, or the key stands below another key.
     """
-    nested = list(nested_keys(values))
-    keys = {similar_key(key) for key in (*values, *(key for key, _ in nested))}
-    metadata = next((value for key, value in values.items() if key.lower() == "metadata"), None)
-    if isinstance(metadata, Mapping):
-        keys |= {similar_key(key) for key in metadata}
+    keys = {similar_key(key) for key in (*values, *(key for key, _ in nested_keys(values)))}
     for line, key in access_lines(source):
         if similar_key(key) not in keys:
             raise BrokenFrontMatter(line, f"{key!a} is not read as a key, but as a part of the value before it")
-    if any(matched_key(key, ACCESS_KEYS) for key in values):
-        return
-    for key, value in nested:
-        if similar_key(key) in ACCESS_KEYS and isinstance(value, str) and _SCOPE.fullmatch(value):
-            raise BrokenFrontMatter(1, f"{key!a} stands below another key: it must begin at the left margin")
+    if nested := nested_scope(values):
+        raise BrokenFrontMatter(
+            1, f"{nested!a} stands below another key: it must begin at the left margin (scope: null is for everyone)"
+        )
+
+
+def nested_scope(values: Mapping[str, Json]) -> str | None:
+    """A key below another one with a scope such as `user:jane`, where none stands at the top."""
+    if any(matched_key(key, _ONLY_SCOPE) for key in values):
+        return None
+    return next(
+        (
+            key
+            for key, value in nested_keys(values)
+            if similar_key(key) in ACCESS_KEYS and isinstance(value, str) and _SCOPE.fullmatch(value)
+        ),
+        None,
+    )
 
 
 def _complaint(text: str, attempt: Attempt, *, is_open: bool) -> tuple[int, str]:

@@ -16,12 +16,12 @@ from urllib.parse import quote, urlsplit
 
 from rag_pipeline.bounded_json import storable, storable_text
 from rag_pipeline.errors import BrokenFrontMatter, ItemError
-from rag_pipeline.front_matter import Broken, FrontMatter, read_front_matter
+from rag_pipeline.front_matter import Broken, FrontMatter, nested_scope, read_front_matter
 from rag_pipeline.front_matter.attempts import MAX_CHARS, access_lines, unfenced_key
 from rag_pipeline.front_matter.keys import ACCESS_KEYS, FRONT_KEYS, KEYS, key_problems, matched_key, similar_key
 from rag_pipeline.model import Json, SourceItem
 from rag_pipeline.notebook_json import CONTENT_TYPE as NOTEBOOK
-from rag_pipeline.notebook_json import read_notebook
+from rag_pipeline.notebook_json import Notebook, read_notebook
 
 PLAIN_FILES = {
     ".adoc": "text/asciidoc",
@@ -95,7 +95,9 @@ def record_item(record: Json, intake: Intake) -> SourceItem:
     text = content if isinstance(content, str) and not deleted else ""
     kind = _text(record, "content_type", most=200) or "text/markdown"
     if not deleted and kind.partition(";")[0].strip().lower() == NOTEBOOK:
-        read_notebook(text, path=str(record.get("id")))
+        _check_notebook(record, read_notebook(text, path=str(record.get("id"))))
+    if key := nested_scope(record):
+        raise ItemError(f"{key!a} stands below another key: give scope as a key of the record (null is for everyone)")
     _check_access(record, text)
     metadata = {**_metadata(record, known=KEYS), "content_type": kind}
     return _item(record, intake, content=storable_text(text).encode(), metadata=metadata)
@@ -131,7 +133,7 @@ def plain_item(content: bytes, intake: Intake) -> SourceItem:
             values = {**values, "id": intake.file_name}
         is_deleted = _flag(values, "deleted")
         if not is_deleted and intake.file_name.lower().endswith(".ipynb"):
-            read_notebook(body, path="the file")
+            _check_notebook(front.values if front else {}, read_notebook(body, path="the file"))
         known = {"content_type": PLAIN_FILES[PurePath(intake.file_name).suffix.lower()], "file_name": intake.file_name}
         metadata = {**_metadata(values, known=FRONT_KEYS), **known}
         return _item(values, intake, content=b"" if is_deleted else body, metadata=metadata)
@@ -314,6 +316,28 @@ def _check_access(record: Mapping[str, Json], text: str) -> None:
         name = similar_key(key)
         if name in ACCESS_KEYS and said is not None and said != record.get(name):
             raise ItemError(f"{name} stands in the front matter of the content: give it as a key of the record")
+    if not front and not _says_scope(record) and unfenced_key(text):
+        raise ItemError("content says who may see it: give scope as a key of the record (null is for everyone)")
+
+
+def _check_notebook(values: Mapping[str, Json], notebook: Notebook) -> None:
+    """Refuse a notebook that says itself who may see it: in its metadata, or in its first cell, as Quarto has it.
+
+    Raises:
+        ItemError: `values`, what is known of the notebook, say nothing of that.
+    """
+    if _says_scope(values):
+        return
+    source = notebook.cells[0].get("source", notebook.cells[0].get("input")) if notebook.cells else ""
+    text = "".join(map(str, source)) if isinstance(source, list) else str(source)
+    _check_access({}, text)
+    own = {"metadata": storable(notebook.metadata), "others": storable(notebook.others)}
+    if nested_scope(own):
+        raise ItemError("its metadata says who may see it: drop it as a JSON record with scope (null is for everyone)")
+
+
+def _says_scope(values: Mapping[str, Json]) -> bool:
+    return any(key.lower() == "scope" for key in values)
 
 
 def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:
@@ -333,8 +357,9 @@ def _without_front_matter(content: bytes) -> tuple[FrontMatter | None, bytes]:
     if isinstance(front, Broken):
         raise front.error
     rest = text[front.end_char :] if front else text
-    line = unfenced_key(rest)
-    if line or (front and isinstance(read_front_matter(rest, clean=str), Broken)):
+    line = None if front and _says_scope(front.values) else unfenced_key(rest)
+    again = read_front_matter(rest, clean=str) if front else None
+    if line or isinstance(again, Broken) or (again and any(similar_key(key) in ACCESS_KEYS for key in again.values)):
         number = (front.lines if front else 0) + (line.number if line else 1)
         raise BrokenFrontMatter(
             number, "broken front matter: this says who may see the text, but does not stand between two lines ---"

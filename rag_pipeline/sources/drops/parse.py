@@ -24,6 +24,7 @@ from rag_pipeline.bounded_json import (
     text_of,
 )
 from rag_pipeline.errors import ItemError
+from rag_pipeline.front_matter.attempts import names_scope
 from rag_pipeline.model import Json, SourceItem, age_of
 from rag_pipeline.sources.drops.github_events import GITHUB_EVENTS
 from rag_pipeline.sources.drops.knowledge import (
@@ -157,6 +158,9 @@ def _parse_lines(content: bytes, intake: Intake, *, is_fresh: bool) -> Parsed | 
             return _refused(text, is_fresh=is_fresh)
         content = text.encode("utf-8", "replace")
     lines = content.split(b"\n")
+    for number, raw in enumerate(lines, start=1):
+        if not raw.lstrip().startswith((b"{", b"[")) and names_scope(raw.decode("utf-8", "replace")):
+            raise ItemError(f"line {number} says who may see the records: give scope as a key of each of them")
     last = _read(lines[-1])
     # A newline ends each record: only what stands behind the last one can be half a record.
     if is_fresh and isinstance(last, Malformed) and last.ends_early and (lines[-1].strip() or len(lines) == 1):

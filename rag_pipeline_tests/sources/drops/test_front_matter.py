@@ -65,6 +65,17 @@ BROKEN = {
     "field of reStructuredText": (":scope: user:jane\n\n", 1),
     "in a comment": ("<!--\nscope: user:jane\n-->\n", 2),
     "on one line": ("--- {scope: user:jane}\n", 1),
+    # At another place of its line, or below a title.
+    "in metadata": ("---\nmetadata: {scope: user:jane}\n---\n", 2),
+    "in metadata of a tenant": ("---\ntenant: acme\nmetadata: {scope: user:jane}\n---\n", 2),
+    "in toml's metadata": ("+++\n[metadata]\nscope = 'user:jane'\n+++\n", 2),
+    "merged": ("---\nbase: &b {scope: user:jane}\n<<: *b\n---\n", 3),
+    "without a colon": ("---\nscope user:jane\n---\n", 2),
+    "comment of Markdown": ("[//]: # (scope: user:jane)\n\n", 1),
+    "fields below a title": ("Title\n=====\n\n:scope: user:jane\n\n", 4),
+    "below an introduction": ("Words.\n\n---\nscope: user:jane\n---\n", 4),
+    "meta element": ('<html><head>\n<meta name="scope" content="user:jane">\n</head>\n', 2),
+    "again behind it": ("---\nscope: null\n---\n---\nscope: user:jane\n---\n", 4),
 }
 
 
@@ -102,6 +113,9 @@ def test_yaml_and_toml_are_read_in_every_encoding(header: str, encoding: str, ne
         "Scope: everything that follows\n\nText.\n",
         "\u2014 He said: no \u2014\nid: 5\n",
         "***\nid: 5\n***\n",
+        "# Scopes\n\n```yaml\nscope: user:jane\n```\n",
+        "# Scopes\n\n    scope: user:jane\n",
+        "# Scopes\n\nWrite `scope: user:jane` there.\n",
         "***",
         "---",
     ],
@@ -157,8 +171,32 @@ def test_a_scope_of_a_wrong_kind_is_refused(value: str) -> None:
     assert re.search(r"scope .*\(line 2\)", refusal(f"---\nscope: {value}\n---\n{TEXT}", "a.md"))
 
 
-def test_a_scope_that_is_explicitly_null_is_none() -> None:
-    assert item(f"---\nscope: null\n---\n{TEXT}", "a.md").scope is None
+@pytest.mark.parametrize("more", ["", "metadata: {scope: user:jane}\n", "---\n\nscope: user:jane\n\n"])
+def test_a_scope_that_is_explicitly_null_is_none(more: str) -> None:
+    end = "" if more.startswith("---") else "---\n"
+    assert item(f"---\nscope: null\n{more}{end}{TEXT}", "a.md").scope is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"metadata": {"scope": "user:jane"}},
+        {"page": [{"Scopes": "user:jane"}]},
+        {"content": f"scope: user:jane\n\n{TEXT}"},
+    ],
+)
+def test_a_record_that_says_it_elsewhere_is_refused(more: dict[str, object]) -> None:
+    record = {"id": "p1", "tenant": "acme", "content": TEXT} | more
+    assert "give scope as a key of the record" in refusal(record)
+    assert item(record | {"scope": None}).scope is None
+    assert item(record | {"scope": "user:ann"}).scope == "user:ann"
+
+
+@pytest.mark.parametrize("head", ["---\nscope: user:jane\n---", "# scope: user:jane", "scope user:jane"])
+def test_lines_below_a_header_with_a_scope_are_refused(head: str) -> None:
+    assert "says who may see the records" in refusal(
+        f"{head}\n" + json.dumps({"id": "p1", "content": TEXT}), "a.ndjson"
+    )
 
 
 def test_a_drop_with_broken_front_matter_is_rejected_with_its_reason(tmp_path) -> None:

@@ -48,3 +48,20 @@ def test_sixty_broken_notebooks_stop_nothing(tmp_path: Path) -> None:
     report = taking.take()
     assert (report.taken, len(report.rejected), len(taking.items())) == (61, 60, 1)
     assert taking.reason("7.ipynb").startswith("7.ipynb: the file is not a notebook: it has no list of cells")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"cells": [{"cell_type": "raw", "source": ["---\n", "scope: user:jane\n", "---"]}, CELL]},
+        {"cells": [{"cell_type": "markdown", "source": "scope: user:jane\n\nWords"}]},
+        {"metadata": {"scope": "user:jane"}},
+        {"scope": "user:jane"},
+    ],
+)
+def test_a_notebook_that_says_who_may_see_it_is_refused(more: dict[str, object]) -> None:
+    text = json.dumps({"cells": [CELL]} | more)
+    assert "scope" in refusal(text, "a.ipynb")
+    record = {"id": "n", "content": text, "content_type": "application/x-ipynb+json"}
+    assert "scope" in refusal(record)
+    assert item(record | {"scope": "user:jane"}).scope == "user:jane"
