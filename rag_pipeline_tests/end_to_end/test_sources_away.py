@@ -69,8 +69,6 @@ def give_back(kind: str, installation: Installation, repository: GitRepository) 
         shutil.move(inbox.with_name("elsewhere"), inbox)
 
 
-
-
 def found(installation: Installation) -> set[str]:
     """The repositories of which something can be found."""
     with psycopg.connect(installation.database) as connection:
