@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from rag_pipeline_tests.end_to_end.conftest import indexing
@@ -146,6 +147,34 @@ def test_a_lost_mirror_is_read_again_and_no_change_since_is_missed(threads, forg
     assert threads.embedder.embedded[embedded:] == [text for texts in after.values() for text in texts
                                                     if "when the mirror was lost" in text]  # fmt: skip
     assert any(f"#issuecomment-{comment.id}" in chunk for *_, chunks in threads.shown().values() for chunk in chunks)
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+def test_delivered_threads_are_restored_from_the_mirror(threads, forge, rocket, github, how):
+    """The accepted delivery names the thread, the mirror holds it: GitHub is not asked again."""
+    threads.refresh()
+    issue, pull = rocket.issues()[0], rocket.pulls()[0]
+    for number, thread in enumerate((issue, pull)):
+        comment = forge.comment(thread, f"Comment {number} came by a delivery.")
+        delivered = webhooks.issue_comment(github.site, "created", comment)
+        threads.drop(f"issue_comment.{number}.json", json.dumps(delivered.payload))
+    today = threads.now.date()
+    threads.run(today, select=DROP_ASSETS)
+    before = threads.shown()
+    (part,) = (threads.home / "lake" / "raw_webhook_drops").rglob("*.parquet")
+    items = pq.read_table(part).sort_by("source_id")
+    if how == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:-30])
+    github.clear_requests()
+    run = threads.run(today, select=DROP_ASSETS)
+    assert github.count() == 0
+    assert list(run.reports["raw_drops"].restored.values()) == [2]
+    restored = pq.read_table(part).sort_by("source_id")
+    for column in ("source_id", "content", "source_updated_at", "as_of", "deleted", "title"):
+        assert restored[column] == items[column], column
+    assert threads.shown() == before
 
 
 def test_a_run_of_another_day_does_not_count_threads_as_indexed_that_it_left_out(threads, forge, rocket, github):
