@@ -39,10 +39,10 @@ def github(forge: Forge, rocket: Repository) -> Iterator[GitHubServer]:
         yield server
 
 
-def configure(shell: Shell, github: GitHubServer, *names: str) -> None:
+def configure(shell: Shell, github: GitHubServer, *names: str, more: str = "") -> None:
     """Repositories on the emulated GitHub."""
     repositories = "".join(f'[[repositories]]\ngithub = "acme/{name}"\n' for name in names)
-    retries = "max_retries = 0\n[quality]\nin_refresh = false\n"
+    retries = f"max_retries = 0\n{more}[quality]\nin_refresh = false\n"
     (shell.folder / "rag_pipeline.toml").write_text(f'{repositories}[github]\nbase_url = "{github.url}"\n{retries}')
 
 
@@ -104,6 +104,23 @@ def test_a_repository_that_cannot_be_compared_is_named_after_the_others_are_done
     message = done.stderr.splitlines()[-1]
     assert message.startswith("error: acme/gone: GitHub repository acme/gone does not exist")
     assert message.endswith("the other repositories are compared")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_reconciliation_that_the_quota_ends_ends_well(used, github, left):
+    """Whether it ends it before it began, or in the middle."""
+    configure(used, github, "rocket", more="max_wait_s = 1\n")
+    github.quota.limit, github.quota.remaining, github.quota.resets_at = 10, left, None
+    try:
+        done = used("reconcile", GITHUB_TOKEN=TOKEN)
+    finally:
+        github.quota.limit = github.quota.remaining = 5000
+        configure(used, github, "rocket")
+    assert done.returncode == 0, done.stderr
+    assert "left to the next run" in done.stdout and "rate limit is reached until" in " ".join(done.stdout.split())
+    done = used("reconcile", GITHUB_TOKEN=TOKEN)
+    assert done.returncode == 0 and "left to the next run" not in done.stdout
 
 
 def test_reconcile_without_a_repository_on_github_says_what_to_configure(shell):

@@ -12,6 +12,7 @@ from rag_pipeline.cli.runs import reason_of
 from rag_pipeline.errors import SourceNotFound
 from rag_pipeline.progress import Progress
 from rag_pipeline.settings import Settings
+from rag_pipeline.sources.github.client import QUOTA_REACHED
 
 
 def run_reconciliation(
@@ -45,18 +46,23 @@ def print_reconciliation(rows: Sequence[dict[str, Any]]) -> None:
     """What was found, a table per repository."""
     for row in rows:
         shown = [(name.replace("_", " "), str(value)) for name, value in row.items() if value not in ("", None)]
+        if QUOTA_REACHED in row["outcome"]:
+            left = f"{row['threads_left']:,} threads that were found changed, and what was not compared yet"
+            shown.append(("left to the next run", left))
         out.print(rows_table("", ("reconciliation", ""), shown))
 
 
 def require_all_compared(rows: Sequence[dict[str, Any]]) -> None:
     """After everything else is done and shown: a repository that was not compared to the end is an error.
 
+    Where GitHub's quota ended the comparison, it is none: the next one goes on from there.
+
     Raises:
         SourceNotFound: names the first, and how many there are.
     """
     from rag_pipeline.defs.assets.reconciliation import COMPLETE
 
-    unfinished = [row for row in rows if row["outcome"] != COMPLETE]
+    unfinished = [row for row in rows if row["outcome"] != COMPLETE and QUOTA_REACHED not in row["outcome"]]
     if unfinished:
         first = unfinished[0]
         more = f" (and {len(unfinished) - 1} more, see `rag-pipeline status`)" if len(unfinished) > 1 else ""

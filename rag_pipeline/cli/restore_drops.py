@@ -33,7 +33,7 @@ def restore_drops(
 
     Newer states win and what was forgotten stays so; doing it again changes nothing.
     """
-    from rag_pipeline.cli.runs import prepare, print_summary, run_days
+    from rag_pipeline.cli.runs import prepare, print_summary, require_all_read, run_days
 
     settings = settings_of_process()
     days = chosen_days(settings, from_=from_, to=to) or chosen_days(settings, from_=str(settings.first_day), to="")
@@ -49,6 +49,7 @@ def restore_drops(
     if as_json:
         named = [dict(zip(_HEADERS, row, strict=True)) for row in rows]
         print_json({"restored": named, "unusable": unusable, "summary": asdict(summary)})
+        require_all_read(summary)
         return
     if rows:
         out.print(rows_table("", _HEADERS, rows))
@@ -59,6 +60,7 @@ def restore_drops(
     if len(unusable) > _SHOWN:
         out.print(f"and {len(unusable) - _SHOWN:,} more files were not taken")
     print_summary(summary)
+    require_all_read(summary)
 
 
 def _restore(

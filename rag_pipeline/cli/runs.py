@@ -224,8 +224,9 @@ def require_all_read(summary: Summary) -> None:
         TooManyFailures: names the sources that were stopped, and the parts of the lake that were left aside.
         SourceNotFound: names the first that could not be read, and how many there are.
     """
-    if summary.left_out:
-        raise TooManyFailures(" · ".join(dict.fromkeys([*summary.left_out, *summary.unreadable])))
+    if told := list(dict.fromkeys(summary.left_out)):
+        told += [reason for reason in dict.fromkeys(summary.unreadable) if not any(reason in line for line in told)]
+        raise TooManyFailures(" · ".join(told))
     reasons = list(dict.fromkeys(summary.unreadable))
     if reasons:
         more = f" (and {len(reasons) - 1} more, see `rag-pipeline status`)" if len(reasons) > 1 else ""

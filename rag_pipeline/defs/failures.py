@@ -23,6 +23,7 @@ from rag_pipeline.lake.store import Part
 from rag_pipeline.model import DayRange, Failure
 from rag_pipeline.remote.retry import LONGEST_RETRY_AFTER_S
 from rag_pipeline.settings import Quality
+from rag_pipeline.sources.github.client import QUOTA_REACHED
 
 _MAX_RETRIES = 3
 _LONGEST_WAIT_S = 300.0
@@ -66,7 +67,7 @@ def stage_errors(
             # A step that sleeps for an hour keeps its place in a pool meanwhile.
             description = f"{redact(str(error)).text}; it asks to be left alone for {asked:.0f} s: run again after that"
             raise dg.Failure(description=description, allow_retries=False) from error
-        if context.retry_number >= _MAX_RETRIES:
+        if not _may_pass(context, error):
             raise dg.Failure(description=redact(str(error)).text, allow_retries=False) from error
         # Jitter spreads the retries of parallel runs; what the other side asked for is the least we wait.
         wait = min(_LONGEST_WAIT_S, random.uniform(0.5, 1.0) * 2.0 ** (context.retry_number + 1))
@@ -80,6 +81,25 @@ def stage_errors(
         if isinstance(error.__cause__, KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
             raise error.__cause__ from None
         raise
+
+
+def retry_if_none_was_read(context: dg.AssetExecutionContext, unread: Sequence[RagPipelineError], *, of: int) -> None:
+    """Inside `stage_errors`: try the step again where all sources of a kind failed, and may be read in a moment.
+
+    Raises:
+        TransientError: why the first of them could not be read.
+    """
+    if unread and len(unread) >= of and all(_may_pass(context, error) for error in unread):
+        raise unread[0]
+
+
+def note_unread(pipeline: Pipeline, reasons: Sequence[str], *, stage: str, of: int) -> None:
+    """If all sources of a kind (there are `of` them) could not be read, the run fails in the end.
+
+    The other kinds go on. Where GitHub's quota has ended a reading, the run ends well.
+    """
+    if reasons and len(reasons) >= of:
+        pipeline.left_out += [f"{stage}: {reason}" for reason in reasons if QUOTA_REACHED not in reason]
 
 
 def too_many_failures(pipeline: Pipeline, connection: Connection, *, stage: str) -> TooMany:
@@ -158,6 +178,14 @@ def fail_in_the_end(context: dg.AssetExecutionContext | dg.AssetCheckExecutionCo
 def left_out_of(pipeline: Pipeline) -> str:
     """What a run has stopped or left aside, as its failure says it."""
     return redact(" · ".join(dict.fromkeys(pipeline.left_out))).text
+
+
+def _may_pass(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext, error: RagPipelineError
+) -> bool:  # fmt: skip
+    """Whether the step tries again after this error."""
+    is_soon = isinstance(error, TransientError) and (error.retry_after_s or 0.0) <= LONGEST_RETRY_AFTER_S
+    return is_soon and context.retry_number < _MAX_RETRIES
 
 
 def _is_beyond(quality: Quality, failed: int, items: int) -> bool:

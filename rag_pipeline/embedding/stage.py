@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rag_pipeline.embedding.embedder import Embedder
 from rag_pipeline.embedding.reuse import EmbeddingProgress, EmbeddingReport, KnownVectors, Text, embed_missing
 from rag_pipeline.embedding.spending import Spending
-from rag_pipeline.errors import PartError
+from rag_pipeline.errors import BudgetExceeded, PartError
 from rag_pipeline.lake.derive import Damage, as_partial, combine, leave_aside, parts_in
 from rag_pipeline.lake.schemas import embeddings_schema, id_bytes, ids_of
 from rag_pipeline.lake.store import Lake, Part, whole_batches
@@ -74,6 +74,8 @@ class EmbeddingsReport(Damage):
     bytes: int = 0
     seconds: float = 0.0
     model_seconds: float = 0.0
+    over_budget: list[BudgetExceeded] = field(default_factory=list)
+    """Of each tenant whose budget does not hold its next text; its parts are left aside."""
     refused: list[tuple[UUID, str]] = field(default_factory=list)
     """Texts that the model refuses for good, with the reason."""
     rows_by_day: Counter[str] = field(default_factory=Counter)
@@ -105,8 +107,10 @@ def embed_chunks(
 
     `only(tenant, hashes)` says which of these texts are wanted; a part of which others lack a vector stays partial.
 
+    The parts of a tenant whose budget is spent are left aside; what is embedded by then is stored.
+
     Raises:
-        BudgetExceeded: what is embedded by then is stored; and everything that `Embedder.embed` raises.
+        RagPipelineError: everything that `Embedder.embed` raises.
     """
     report = EmbeddingsReport()
     stage = lake_stage(space)
@@ -118,10 +122,16 @@ def embed_chunks(
         restored = Advance(progress, f"{STAGE}: looking into the lake", total=None, unit="known vectors")
         texts = _texts(lake, parts, stage, vectors, report, wanted=wanted, advance=restored)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
-        done = embed_missing(
-            texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report),
-            spending=spending_of(tenant) if spending_of else None,
-        )  # fmt: skip
+        try:
+            done = embed_missing(
+                texts, embedder=embedder, vectors=vectors, on_progress=_tell(progress, total, report),
+                spending=spending_of(tenant) if spending_of else None,
+            )  # fmt: skip
+        except BudgetExceeded as error:
+            # A budget is one tenant's: the others go on.
+            report.over_budget.append(error)
+            report.left_aside.update(dict.fromkeys(parts, str(error)))
+            continue
         _count(report, done)
         written = Advance(progress, f"{STAGE}: writing the lake", total=total, unit="vectors")
         for part in (part for part in parts if part not in report.left_aside):

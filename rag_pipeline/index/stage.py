@@ -7,7 +7,7 @@ is withheld, keeps its former state in the index, and is quarantined. A chunk th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -81,12 +81,13 @@ def index_documents(
     pg_search: bool = False,
     kept_from: Mapping[str, datetime] | None = None,
     connect: Connect | None = None,
+    left_aside: Collection[Part] = (),
 ) -> IndexReport:
     """Bring the index to the state that the lake holds for these days; `fingerprint` is of cleaning and chunking.
 
     What is forgotten is refused, whatever the lake holds, and what of a source type changed last before `kept_from`.
     `pg_search`: ParadeDB's index is kept up, too. `connect`: a first graph is built on a connection of its own, while
-    the documents are written.
+    the documents are written. `left_aside`: parts that stay as they are, because the run could not embed their texts.
 
     Raises:
         ConfigError: the server does not carry pg_search.
@@ -104,7 +105,7 @@ def index_documents(
     stale: dict[Part, str] = {}
     for done, part in enumerate(parts, start=1):
         report.fingerprints[part] = part_fingerprint(lake, part)
-        if stored.get(part) != report.fingerprints[part]:
+        if stored.get(part) != report.fingerprints[part] and part not in left_aside:
             stale[part] = report.fingerprints[part]
         progress(STAGE, done=done, total=len(parts), unit="parts")
     report.parts, report.fresh = len(parts), len(parts) - len(stale)

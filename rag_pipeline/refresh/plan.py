@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
-from rag_pipeline.errors import QuotaExhausted, StorageUnavailable
+from rag_pipeline.errors import StorageUnavailable
 from rag_pipeline.forgotten import write_marks
 from rag_pipeline.index.bookkeeping import SourceKey, failing_days
 from rag_pipeline.index.database import Connection
@@ -64,10 +64,7 @@ def plan(
 
     Today is always among them: it costs little, and its partition shall not look missing. Nor shall any other of a new
     installation: its first refresh is over all days. Without `access`, GitHub is
-    not asked: what its mirrors hold counts.
-
-    Raises:
-        RagPipelineError: the only source that is configured cannot be read.
+    not asked: what its mirrors hold counts. A source that cannot be read stops no other: the runs put it on record.
     """
     today = now.date()
     write_marks(settings.home, marks(connection))
@@ -95,8 +92,6 @@ def plan(
     for outcome in read:
         source, remark = outcome.thing, outcome.result or ""
         if outcome.error is not None:
-            if len(read) == 1 and not isinstance(outcome.error, QuotaExhausted):
-                raise outcome.error
             # The run will put it on record; the others shall not wait for it.
             remark = str(outcome.error)
             if isinstance(source, GitHubProgress):
@@ -113,8 +108,11 @@ def plan(
             reasons.append(f"{progress.key.repository} ({progress.key.source}): {_spoken(days)}")
     retries = [day for day in failing_days(connection) if settings.first_day <= day <= today]
     reasons += [f"quarantined items of {day}" for day in retries if day not in due]
-    if waiting := waiting_drops(settings, now=now):
-        reasons.append(f"inbox: {waiting:,} drops wait")
+    try:
+        if waiting := waiting_drops(settings, now=now):
+            reasons.append(f"inbox: {waiting:,} drops wait")
+    except StorageUnavailable as error:
+        reasons.append(f"inbox: {error}")
     first = settings.first_day
     first_of_git = [day for s in sources if s.key.source == "git" for day in s.pending(connection, space)]
     run_on_from = min(first_of_git, default=today)

@@ -205,6 +205,7 @@ def feed_candidates(
                     lake, days, space, models=models, connection=connection, account=account, now=now,
                     progress=progress,
                 )  # fmt: skip
+                _require_paid(report)
         except RagPipelineError as error:
             feed.problems.append(f"embedding space {space.space_id} ({space.model}) was not fed: {error}")
         else:
@@ -228,10 +229,12 @@ def build_space(
     models.of(space).close()  # what cannot be filled is not to be fed either
 
     def fill() -> EmbeddingsReport:
-        return embed_space(
+        report = embed_space(
             lake, _ALL_DAYS, space, models=models, connection=connection, account=account, now=now, progress=progress,
             only=lambda tenant, hashes: live_texts(connection, tenant, hashes),
         )  # fmt: skip
+        _require_paid(report)
+        return report
 
     with still_there(space):
         if settings_of(space, models.settings) is models.settings:
@@ -244,6 +247,11 @@ def build_space(
             embeddings = fill()
         graph_built = ensure_graph(connection, space)
         return BuildReport(embeddings=embeddings, graph_built=graph_built, standing=standing(connection, space))
+
+
+def _require_paid(report: EmbeddingsReport) -> None:
+    if report.over_budget:
+        raise report.over_budget[0]
 
 
 def unreadable_note(unreadable: int, space: EmbeddingSpace) -> str:

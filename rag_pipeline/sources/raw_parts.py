@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 
+from rag_pipeline.errors import RagPipelineError
 from rag_pipeline.forgotten import NOTHING, Forgotten
 from rag_pipeline.lake.schemas import ITEMS, dump_metadata, to_batches
 from rag_pipeline.lake.store import Lake, Part, PartWriter
@@ -35,6 +36,8 @@ class PartsReport:
     fingerprints: dict[str, dict[Part, str]] = field(default_factory=lambda: defaultdict(dict))
     """What each part holds now, written or left alone, by source type."""
     failures: list[Failure] = field(default_factory=list)
+    unread: list[RagPipelineError] = field(default_factory=list)
+    """Why sources could not be read, one for each of them; they are among the failures, too."""
 
     @property
     def rows(self) -> Counter[str]:
@@ -50,6 +53,7 @@ class PartsReport:
         self.items += other.items
         self.tombstones += other.tombstones
         self.failures += other.failures
+        self.unread += other.unread
         for kind, by_day in other.rows_by_day.items():
             self.rows_by_day[kind] += by_day
         for kind, items in other.preview.items():

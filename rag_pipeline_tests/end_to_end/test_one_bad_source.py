@@ -158,3 +158,26 @@ def test_a_damaged_part_is_made_again_and_stops_no_other(two, stage, damage: Cal
     # Vectors are read when a database has lost them, and then made again.
     for each in ("raw_docs", "documents", "chunks") if damage is _altered else STAGES:
         assert pq.read_table(part_of(installation, each, "b")).num_rows
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_a_spent_budget_stops_its_tenant_alone(two, checks):
+    """The tenant that is out of money comes first."""
+    installation, good, bad = two
+    installation.checks = checks
+    installation.repositories = [
+        {**repository, "tenant": "z" if repository["name"] == "good" else "b"} for repository in installation.repositories
+    ]
+    installation.run(*DAYS)
+    for repository in (good, bad):
+        repository.commit("2024-01-05T10:00", {"b.md": "# New\n\nNew words of it.\n", "a.md": None})
+    installation.more = {**installation.more, "budget": {"tenants": {"b": {"run_tokens": 0}}}}
+    result, _ = installation.try_run(*DAYS)
+    assert not result.success
+    reason = str(reason_of(result))
+    assert "budget.run_tokens of tenant 'b'" in reason and "tenant 'z'" not in reason
+    assert living(installation) == {("z", "good", "b.md"), ("b", "bad", "a.md")}
+    installation.more = {"quality": installation.more["quality"]}
+    installation.refresh()
+    assert living(installation) == {("z", "good", "b.md"), ("b", "bad", "b.md")}
+    assert not installation.failures()

@@ -9,6 +9,7 @@ from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, plot_by_day, results, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
+from rag_pipeline.embedding.stage import EmbeddingsReport
 from rag_pipeline.index.database import Connection
 from rag_pipeline.index.promotion import writing
 from rag_pipeline.index.reporting import latest_sizes, record_growth
@@ -45,11 +46,13 @@ def knowledge_index_asset(
             # Asked again: since this run embedded, another space may have been promoted.
             feed = spaces_to_feed(connection, pipeline.models)
             space = feed.space
+            embedded = pipeline.reports.get("embeddings")
             report = index_documents(
                 pipeline.lake(), days, connection=connection, space=space, now=pipeline.clock(),
                 fingerprint=pipeline_fingerprint(settings), progress=pipeline.progress(context),
                 pg_search=settings.retrieval.lexical == "pg_search",
                 kept_from=settings.retention.kept_from(pipeline.clock()), connect=pipeline.connection,
+                left_aside=embedded.left_aside if isinstance(embedded, EmbeddingsReport) else (),
             )  # fmt: skip
             failed = quarantine(
                 pipeline, connection, report.failures, stage="knowledge_index", days=days,

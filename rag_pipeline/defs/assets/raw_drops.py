@@ -1,18 +1,26 @@
 """The raw asset of drops: what webhooks and people dropped into the inbox."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
+from rag_pipeline.defs.failures import (
+    fail_in_the_end,
+    files_in_words,
+    note_unread,
+    quarantine,
+    retry_if_none_was_read,
+    stage_errors,
+)
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
-from rag_pipeline.errors import PartError
+from rag_pipeline.errors import PartError, RagPipelineError
 from rag_pipeline.lake.derive import fingerprints_of
 from rag_pipeline.lake.store import Part
+from rag_pipeline.model import Failure
 from rag_pipeline.sources.drops.stage import STAGE, DropsReport, read_drops
 
 DROPS_UNTIL = "rag/drops_until"
@@ -42,15 +50,25 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             now, until = pipeline.clock(), context.run.tags.get(DROPS_UNTIL)
             left_aside: dict[Part, str] = {}
             try:
-                report = read_drops(
-                    pipeline.settings, pipeline.lake(), days, access=pipeline.access,
-                    progress=pipeline.progress(context), until=datetime.fromisoformat(until) if until else None,
-                )  # fmt: skip
+                with files_in_words():
+                    report = read_drops(
+                        pipeline.settings, pipeline.lake(), days, access=pipeline.access,
+                        progress=pipeline.progress(context), until=datetime.fromisoformat(until) if until else None,
+                    )  # fmt: skip
             except PartError as error:
                 # The drops wait, and nothing else does.
                 assert isinstance(error.part, Part)
                 report, left_aside = DropsReport(left=1), {error.part: str(error)}
-            quarantine(pipeline, connection, (), stage="raw_drops", days=days, items={}, left_aside=left_aside)
+            except RagPipelineError as error:
+                # So do they where the inbox cannot be listed, or not be emptied.
+                report = DropsReport(
+                    left=1, unread=[error], failures=[_unread(pipeline, error, day=days.last, now=now)]
+                )
+            retry_if_none_was_read(context, report.unread, of=1)
+            quarantine(
+                pipeline, connection, report.failures, stage="raw_drops", days=days, items={}, left_aside=left_aside
+            )
+            note_unread(pipeline, [str(error) for error in report.unread], stage="raw_drops", of=1)
             pipeline.note_drops(connection, days, at=now, taken_for=report.taken_for, emptied=report.left == 0)
         for part, items in report.restored.items():
             context.log.warning(
@@ -66,6 +84,13 @@ def raw_drops_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         fail_in_the_end(context, pipeline)
 
     return raw_webhook_drops
+
+
+def _unread(pipeline: Pipeline, error: RagPipelineError, *, day: date, now: datetime) -> Failure:
+    return Failure(
+        tenant=pipeline.settings.tenant, source_type="repository", source_id="inbox", stage="raw_drops",
+        repository="inbox", day=day, source_updated_at=now, reason=str(error)[:500],
+    )  # fmt: skip
 
 
 def _metadata(report: DropsReport) -> Metadata:

@@ -7,7 +7,7 @@ import dagster as dg
 
 from rag_pipeline.defs import plots
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, note_unread, quarantine, retry_if_none_was_read, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, counts, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -61,12 +61,15 @@ def raw_git_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                 pipeline.settings, pipeline.lake(), days, now=now, progress=pipeline.progress(context),
                 fetched={(key.tenant, key.repository) for key in pipeline.git_read},
             )  # fmt: skip
+            sources = len(pipeline.settings.git_repositories)
+            retry_if_none_was_read(context, report.unread, of=sources)
             pipeline.note_readings(
                 connection, "git", days, at=now, failures=report.failures,
                 asked=lambda key: key not in pipeline.git_read,
             )  # fmt: skip
             pipeline.note_git(connection, days, report)
             failed = quarantine(pipeline, connection, report.failures, stage="raw", days=days, items={})
+            note_unread(pipeline, [str(error) for error in report.unread], stage="raw", of=sources)
         pipeline.reports["raw"] = report
         metadata = {stage: _metadata(report, kind) | failed for kind, stage in STAGES.items()}
         by_day = {stage: report.rows_by_day[kind] for kind, stage in STAGES.items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, note_unread, quarantine, retry_if_none_was_read, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -59,6 +59,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
                 pipeline.settings, pipeline.lake(), days, access=pipeline.access,
                 progress=pipeline.progress(context), ask=not pipeline.github_was_asked,
             )  # fmt: skip
+            sources = len(pipeline.settings.github_repositories)
+            retry_if_none_was_read(context, report.unread, of=sources)
             report.failures += pipeline.github_unread
             pipeline.note_readings(
                 connection, "github", days, at=now, failures=report.failures,
@@ -66,6 +68,8 @@ def raw_github_assets(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinitio
             )  # fmt: skip
             threads = {(f.repository.tenant, f.repository.name): f.threads for f in report.repositories}
             failed = quarantine(pipeline, connection, report.failures, stage="raw_github", days=days, items=threads)
+            unread = [*(f.reason for f in pipeline.github_unread), *(str(error) for error in report.unread)]
+            note_unread(pipeline, unread, stage="raw_github", of=sources)
         for failure in report.failures:
             context.log.warning(f"{failure.repository}: {failure.reason}")
         pipeline.reports["raw_github"] = report

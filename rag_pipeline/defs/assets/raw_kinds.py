@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from rag_pipeline.defs.dry_run import is_dry_run, observe_plan
-from rag_pipeline.defs.failures import fail_in_the_end, quarantine, stage_errors
+from rag_pipeline.defs.failures import fail_in_the_end, note_unread, quarantine, retry_if_none_was_read, stage_errors
 from rag_pipeline.defs.metadata import Metadata, Result, items_preview, plot_by_day, results, size, table
 from rag_pipeline.defs.partitions import days_of
 from rag_pipeline.defs.resources import Pipeline
@@ -39,9 +39,11 @@ def _raw_kind_asset(kind: SourceKind[Any], partitions: dg.PartitionsDefinition) 
                 outside=Outside(base=pipeline.settings.base, environ=pipeline.environ),
                 progress=pipeline.progress(context),
             )  # fmt: skip
+            retry_if_none_was_read(context, report.unread, of=len(report.blocks))
             pipeline.note_readings(connection, kind.name, days, at=now, failures=report.failures)
             listed = {(found.block.tenant, found.block.name): found.items for found in report.blocks}
             failed = quarantine(pipeline, connection, report.failures, stage=stage, days=days, items=listed)
+            note_unread(pipeline, [str(error) for error in report.unread], stage=stage, of=len(report.blocks))
         for failure in report.failures:
             context.log.warning(f"{failure.source_id}: {failure.reason}")
         pipeline.reports[stage] = report

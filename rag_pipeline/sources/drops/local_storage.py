@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from rag_pipeline.errors import ItemError
+from rag_pipeline.lake.refusals import spoken_of
 from rag_pipeline.sources.drops.storage import Stored, equal, moment_of
 
 _CANNOT_LINK = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
@@ -28,11 +29,7 @@ class LocalStorage:
 
     def files(self, folder: str) -> Iterator[Stored]:
         """See `Storage`."""
-        try:
-            entries = list(os.scandir(self._root / folder))
-        except FileNotFoundError:
-            return
-        for entry in entries:
+        for entry in self._entries(folder):
             with contextlib.suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
@@ -40,19 +37,21 @@ class LocalStorage:
 
     def folders(self, folder: str) -> list[str]:
         """See `Storage`."""
-        try:
-            return [entry.name for entry in os.scandir(self._root / folder) if entry.is_dir(follow_symlinks=False)]
-        except FileNotFoundError:
-            return []
+        return [entry.name for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)]
 
     def others(self, folder: str) -> list[str]:
         """See `Storage`."""
+        no_link = {"follow_symlinks": False}
+        entries = self._entries(folder)
+        return [entry.name for entry in entries if not entry.is_dir(**no_link) and not entry.is_file(**no_link)]
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """What lies in the folder. Raises StorageUnavailable: it cannot be listed."""
         try:
-            entries = list(os.scandir(self._root / folder))
+            with spoken_of(self._root / folder):
+                return list(os.scandir(self._root / folder))
         except FileNotFoundError:
             return []
-        no_link = {"follow_symlinks": False}
-        return [entry.name for entry in entries if not entry.is_dir(**no_link) and not entry.is_file(**no_link)]
 
     def find(self, path: str) -> Stored | None:
         """See `Storage`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_pipeline.errors import ItemError
+from rag_pipeline.errors import ItemError, StorageUnavailable
 from rag_pipeline.sources.drops.storage import Stored, equal, moment_of
 
 
@@ -99,12 +99,19 @@ class RemoteStorage:
         return f"{self._root}/{path}" if path else self._root
 
     def _list(self, folder: str) -> list[dict[str, Any]]:
+        """What lies in the folder. Raises StorageUnavailable: it cannot be listed."""
         path = self._path(folder)
         self._fs.invalidate_cache(path)
         try:
             return list(self._fs.ls(path, detail=True))
         except FileNotFoundError:
             return []
+        except Exception as error:
+            # Each filesystem of fsspec has errors of its own for a store that is away or refuses the key.
+            raise StorageUnavailable(
+                f"{path} cannot be listed: {type(error).__name__}: {error}: check that the store answers, and that its "
+                "key may list and read there; what waits is kept"
+            ) from error
 
     def _modified(self, entry: dict[str, Any]) -> datetime:
         """When an object was written: each filesystem calls it otherwise."""

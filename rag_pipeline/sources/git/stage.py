@@ -86,9 +86,6 @@ def read_git(
 
     Those that were `fetched` just now, (tenant, name) each, are read as they are.
     A repository that cannot be read does not stop the others; it is in the report's failures.
-
-    Raises:
-        RagPipelineError: no repository could be read; the error is that of the first.
     """
     together = Together(progress)
     repositories = settings.git_repositories
@@ -115,6 +112,7 @@ def read_git(
     for outcome in outcomes:
         report.add(reports[outcome.thing])
     for number, error in failures_of(outcomes):
+        report.unread.append(error)
         report.failures.append(_unreadable(repositories[number], error, day=days.last, now=now))
     return report
 
@@ -214,6 +212,8 @@ def _removals(lake: Lake, part: Part, types: Mapping[str, FileType], *, now: dat
     """A tombstone for each item of the lake's part whose file has another type now: the settings have changed."""
     removals = []
     for source_type, stage in STAGES.items():
+        if lake.fingerprint(stage, part) is None:
+            continue  # there is none, or something else than a part of ours, which is made again now
         try:
             batches = lake.read(stage, part, columns=_FORMER_COLUMNS)
             items = [item for batch in batches for item in items_of(batch)]

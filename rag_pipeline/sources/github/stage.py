@@ -128,9 +128,6 @@ def read_github(
 
     A repository that cannot be read does not stop the others; it is in the report's failures. A reading that was cut
     short, as by an exhausted quota, keeps what it has, and is in the failures too.
-
-    Raises:
-        RagPipelineError: no repository could be read; the error is that of the first.
     """
     together = Together(progress)
     # Waits for the quota may be long: they end with the work.
@@ -158,6 +155,7 @@ def read_github(
         report.add(reports[outcome.thing])
     for number, error in failures_of(outcomes):
         repository = repositories[number]
+        report.unread.append(error)
         report.failures.append(_failure(repository, repository.name, str(error), days, access))
     return report
 

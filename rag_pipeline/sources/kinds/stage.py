@@ -87,18 +87,24 @@ def read_kind(
     for done, block in enumerate(blocks, start=1):
         found = BlockReport(block=block)
         report.blocks.append(found)
-        now, is_known = clock(), True
+        now = clock()
+        errors: list[RagPipelineError] = []
         try:
             found.observed = observe(kind, block, settings, outside=outside, now=now)
             if found.observed.withheld:
                 reason = withheld_removal(block, found.observed)
                 report.failures.append(_failure(kind, block, reason, day=days.last, now=now))
         except RagPipelineError as error:
-            report.failures.append(_failure(kind, block, str(error), day=days.last, now=now))
-            is_known = not isinstance(error, StorageUnavailable)
-        if is_known:  # else what was listed before cannot be read either
-            with memory_of(settings, kind.name, block) as memory:
-                _write_days(_Reading(kind, block, outside, memory, report, now), settings, lake, days, found)
+            errors.append(error)
+        if not any(isinstance(error, StorageUnavailable) for error in errors):
+            # What was listed before can be read, even if the source cannot be listed now.
+            try:
+                with memory_of(settings, kind.name, block) as memory:
+                    _write_days(_Reading(kind, block, outside, memory, report, now), settings, lake, days, found)
+            except RagPipelineError as error:
+                errors.append(error)
+        report.unread += errors[:1]
+        report.failures += [_failure(kind, block, str(error), day=days.last, now=now) for error in errors[:1]]
         progress(stage_of(kind), done=done, total=len(blocks), unit="sources")
     return report
 
