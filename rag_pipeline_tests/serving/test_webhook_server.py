@@ -73,7 +73,7 @@ def test_an_inbox_that_cannot_be_written_is_told_to_try_again(
 
 
 def test_what_nobody_foresaw_is_answered_without_a_trace(receiver: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_pipeline.serving.webhooks.read_value", lambda _: 1 / 0)
+    monkeypatch.setattr("rag_pipeline.serving.webhooks.read_checked", lambda _: 1 / 0)
     answer = receiver.post(PAYLOAD)
     assert (answer.status_code, answer.json()) == (500, {"status": "failed"})
 
