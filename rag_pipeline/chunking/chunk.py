@@ -116,7 +116,7 @@ def _pieces(document: Document, part: _Part, *, settings: Chunking, count_tokens
     max_tokens = settings.max_tokens - settings.overlap_tokens
     blocks = _blocks(document, text, max_tokens=max_tokens)
     tables = {} if is_code else tables_of(text, blocks, markup=document.markup)
-    atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens, tables=tables)
+    atoms = atoms_of(text, blocks, max_tokens=max_tokens, count_tokens=count_tokens, tables=tables, is_code=is_code)
     packed = pack(text, atoms, max_tokens=max_tokens, min_tokens=settings.min_tokens, is_code=is_code)
     spans = [span for start, end in packed if (span := _span(text, atoms[start:end]))]
     spans = _fitted(text, spans, max_tokens=max_tokens, count_tokens=count_tokens)

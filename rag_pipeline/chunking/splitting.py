@@ -71,8 +71,11 @@ def atoms_of(
     max_tokens: int,
     count_tokens: TokenCounter,
     tables: Mapping[int, Table] = _NO_TABLES,
+    is_code: bool = False,
 ) -> list[Atom]:
     """Atoms of at most `max_tokens` each, in order; where lines allow, an atom under a heading fits in its chunk.
+
+    The blocks of code are cut along its syntax: no line of a statement is given up to keep others together.
 
     Blocks are counted in one batch, and the pieces of each round of cuts in one more.
     """
@@ -84,11 +87,11 @@ def atoms_of(
         return atoms
     rows = (partial(_rows, tables),) if tables else ()
     for cuts in (*rows, _groups, _sentences, _lines, _some_words, _words):
-        # Only whole rows, groups, sentences and lines are given up to keep a heading with its text.
+        # Only whole rows, groups, sentences and, in prose, lines are given up to keep a heading with its text.
         too_long = (
             _too_long(atoms, max_tokens=max_tokens)
-            if cuts in (_some_words, _words)
-            else _too_long_glued(atoms, max_tokens=max_tokens, whole=() if cuts in rows else tables)
+            if cuts in (_some_words, _words) or (is_code and cuts is _lines)
+            else _too_long_glued(atoms, max_tokens=max_tokens, whole=() if cuts in rows else tables, is_code=is_code)
         )
         if not too_long:
             return atoms
@@ -114,8 +117,8 @@ def _too_long(atoms: Sequence[Atom], *, max_tokens: int) -> list[int]:
     return [i for i, atom in enumerate(atoms) if atom.tokens > max_tokens]
 
 
-def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[int]) -> list[int]:
-    """Which atoms do not fit a chunk together with what is glued to them: headings above, labels below.
+def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[int], is_code: bool) -> list[int]:
+    """Which atoms do not fit a chunk together with what is glued to them: headings above, in prose also labels below.
 
     Those of the blocks in `whole` need not: no row of a table is cut for its header.
     """
@@ -125,7 +128,8 @@ def _too_long_glued(atoms: Sequence[Atom], *, max_tokens: int, whole: Container[
         for i in range(first, end):
             tokens = atoms[i].tokens
             below -= tokens
-            beside = max((size for size in (above, below) if 4 * size < 3 * max_tokens), default=0)
+            sizes = (above,) if is_code else (above, below)
+            beside = max((size for size in sizes if 4 * size < 3 * max_tokens), default=0)
             if max_tokens >= tokens > max_tokens - beside and atoms[i].block not in whole:
                 too_long.append(i)
             above += tokens

@@ -166,7 +166,8 @@ def test_a_spent_budget_stops_its_tenant_alone(two, checks):
     installation, good, bad = two
     installation.checks = checks
     installation.repositories = [
-        {**repository, "tenant": "z" if repository["name"] == "good" else "b"} for repository in installation.repositories
+        {**repository, "tenant": "z" if repository["name"] == "good" else "b"}
+        for repository in installation.repositories
     ]
     installation.run(*DAYS)
     for repository in (good, bad):
