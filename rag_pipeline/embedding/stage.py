@@ -9,7 +9,7 @@ each part's vectors are written to the lake, so that an index can be made again 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, groupby
@@ -120,7 +120,8 @@ def embed_chunks(
         vectors = vectors_of(tenant)
         wanted = partial(only, tenant) if only else None
         restored = Advance(progress, f"{STAGE}: looking into the lake", total=None, unit="known vectors")
-        texts = _texts(lake, parts, stage, vectors, report, wanted=wanted, advance=restored)
+        settled = {part for part in parts if stored.fingerprint(part) is not None}
+        texts = _texts(lake, parts, stage, vectors, report, settled=settled, wanted=wanted, advance=restored)
         total = sum(int((lake.tags("chunks", part) or {}).get("rows", "0")) for part in parts)
         try:
             done = embed_missing(
@@ -171,10 +172,12 @@ def _stale(
 
 def _texts(
     lake: Lake, parts: Sequence[Part], stage: str, vectors: StoredVectors, report: EmbeddingsReport,
-    *, wanted: Callable[[Sequence[UUID]], set[UUID]] | None, advance: Advance,
+    *, settled: Container[Part], wanted: Callable[[Sequence[UUID]], set[UUID]] | None, advance: Advance,
 ) -> Iterator[Text]:  # fmt: skip
     for part in parts:
-        stored = _restore(lake, part, stage, vectors, report, advance)
+        held = _restore(lake, part, stage, vectors, report, advance)
+        # Each text is looked at where the store knows nothing of the part, or another share of words must be known.
+        stored = held if part in settled else set[UUID]()
         for batch in _readable(lake, part, ["text_hash", "context", "text"], report):
             report.chunks += batch.num_rows
             every = ids_of(batch.column("text_hash"))
