@@ -54,7 +54,7 @@ def other_spellings(term: str) -> dict[str, float]:
 
 
 def known_share(question: str, held: Collection[str]) -> float | None:
-    """How much of a question's words some document holds, by their letters, 0 to 1; None: it has function words alone.
+    """How much of a question's words some document holds, by their lengths, 0 to 1; None: it has function words alone.
 
     `held`: the terms of the question that are held. A part of an identifier counts when it is a word itself: what is
     left of a random string, such as two letters or a number, is held by chance.
@@ -63,7 +63,10 @@ def known_share(question: str, held: Collection[str]) -> float | None:
     tokens = [token for token in every if terms_of_token(token)[0] not in _FUNCTION_WORDS]
     if not tokens:
         return None if every else 0.0
-    return sum(len(token) for token in tokens if _is_known(token, held)) / sum(map(len, tokens))
+    # In bytes: a Chinese character says as much as several Latin letters.
+    lengths = {token: len(token.encode()) for token in tokens}
+    known = sum(length for token, length in lengths.items() if _is_known(token, held))
+    return known / sum(lengths.values())
 
 
 def _is_known(token: str, held: Collection[str]) -> bool:

@@ -48,7 +48,7 @@ _MOST_FETCHED: Final = 20_000
 
 
 _KNOWN_SHARE: Final = 0.15
-"""Of the letters of a question: fewer are held by chance."""
+"""Of the bytes of a question's words: fewer are held by chance."""
 _NOISE_OF_MODELS: Final = dict.fromkeys(MODELS, 0.45)
 """What the best of 130 made-up questions reach in three labelled sets (docs/retrieval.md)."""
 
