@@ -34,6 +34,7 @@ from rag_pipeline.cli.session import enter_dagster as _enter_dagster
 from rag_pipeline.cli.session import print_json as _print_json
 from rag_pipeline.cli.session import settings_of_process as _settings
 from rag_pipeline.cli.spaces import spaces
+from rag_pipeline.cli.webhooks import webhooks
 from rag_pipeline.cli.worker import worker
 from rag_pipeline.errors import ConfigError
 
@@ -257,18 +258,7 @@ app.command(short_help="Answer over HTTP.")(serve)
 app.command("mcp", short_help="Let coding agents use the index (MCP).")(mcp)
 
 
-@app.command(short_help="Receive GitHub's webhooks.")
-def webhooks(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=MAX_PORT, help="Port to listen on.")] = 8008,
-) -> None:
-    """Receive GitHub's deliveries at POST /webhooks/github and put them into the inbox."""
-    from rag_pipeline.cli.dagster_ui import require_free_port
-    from rag_pipeline.serving.webhooks import serve_webhooks
-
-    settings = _settings()
-    require_free_port(host, port)
-    serve_webhooks(settings, environ=os.environ, host=host, port=port)
+app.command(short_help="Receive GitHub's webhooks.")(webhooks)
 
 
 @app.command(short_help="Search the index.")
