@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rag_pipeline.errors import SourceNotFound
 from rag_pipeline.lake.schemas import items_of
 from rag_pipeline.lake.store import Lake, Part
 from rag_pipeline.model import DayRange, SourceItem
@@ -230,9 +229,9 @@ def test_one_repository_that_cannot_be_read_does_not_stop_the_others(
     assert set(raw.items(ISSUES, 3)) == {"2"}
 
 
-def test_when_none_can_be_read_the_run_fails_with_the_first_reason(tmp_path: Path, server: GitHubServer) -> None:
-    with pytest.raises(SourceNotFound, match="acme/missing"):
-        Raw(tmp_path, server, ("acme/missing", "acme/gone")).run()
+def test_when_none_can_be_read_each_is_on_record_with_its_reason(tmp_path: Path, server: GitHubServer) -> None:
+    report = Raw(tmp_path, server, ("acme/missing", "acme/gone")).run()
+    assert set(reasons(report)) == {"acme/missing", "acme/gone"}
 
 
 def test_what_was_read_before_is_kept_while_a_repository_cannot_be_read(
