@@ -83,6 +83,8 @@ def test_the_same_again_is_a_duplicate_and_what_comes_back_is_not(writing: Servi
         (RUNBOOK, {"content": "a", "content_type": "text/html", "markup": "html"}, "send one of them"),
         (RUNBOOK, {"content": "a", "markup": "notebook"}, "cannot be taken"),
         (RUNBOOK, {"content": "a", "repository": "handbook"}, "its own source"),
+        (RUNBOOK, {"content": "a", "metadata": {"scope": "user:ann"}}, "give scope as a key"),
+        (RUNBOOK, {"content": "scope: user:ann\n\nText"}, "give scope as a key"),
         ("/v1/documents/docs/a.md", {"content": "a"}, "its own source"),
         ("/v1/documents/github_issue/1", {"content": "a"}, "its own source"),
         ("/v1/documents/Know-ledge/1", {"content": "a"}, "lower-case"),
