@@ -123,8 +123,7 @@ def test_a_budget_stops_a_run_keeps_the_work_and_a_higher_one_pays_for_the_rest_
     result, _ = installation.try_run("2024-01-01", "2024-01-31")
     assert not result.success
     (failure,) = [event for event in result.all_events if event.is_step_failure]
-    # A budget is one tenant's: the run goes on for the others, and fails in its last step.
-    assert failure.step_key == "knowledge_index"
+    assert failure.step_key == "knowledge_index"  # the last one: other tenants would have gone on
     said = failure.step_failure_data.user_failure_data.description
     assert f"budget.month_tokens of tenant 'default' is {limit:,} tokens" in said
     assert not [event for event in result.all_events if event.is_step_up_for_retry]

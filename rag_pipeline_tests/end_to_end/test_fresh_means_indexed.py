@@ -70,7 +70,7 @@ def test_a_raw_stage_that_failed_leaves_its_source_behind(indexed, repository, m
     todo = indexed.plan()
     read = raw_git.read_git
 
-    def fail(*args: object, **options: object) -> None:
+    def fail(*args: Any, **options: Any) -> None:
         if is_read:
             read(*args, **options)
         raise PermanentError("no")

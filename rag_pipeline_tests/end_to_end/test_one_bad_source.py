@@ -165,10 +165,8 @@ def test_a_spent_budget_stops_its_tenant_alone(two, checks):
     """The tenant that is out of money comes first."""
     installation, good, bad = two
     installation.checks = checks
-    installation.repositories = [
-        {**repository, "tenant": "z" if repository["name"] == "good" else "b"}
-        for repository in installation.repositories
-    ]
+    first, second = installation.repositories
+    installation.repositories = [{**first, "tenant": "z"}, second]
     installation.run(*DAYS)
     for repository in (good, bad):
         repository.commit("2024-01-05T10:00", {"b.md": "# New\n\nNew words of it.\n", "a.md": None})
