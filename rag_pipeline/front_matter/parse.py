@@ -115,7 +115,7 @@ def _check_mappings(top: yaml.MappingNode) -> None:
         for key, value in node.value:
             left.append(value)
             if not isinstance(key, yaml.ScalarNode):
-                continue
+                raise BrokenFrontMatter(_line(key), "a key of it is no plain word")
             if key.value in seen:
                 raise BrokenFrontMatter(_line(key), f"it holds the key {key.value[:60]!r} twice")
             seen.add(key.value)

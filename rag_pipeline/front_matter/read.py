@@ -20,6 +20,7 @@ _CLOSING: Final = {
     "+++": re.compile(rf"\+\+\+[ \t]*(?:{_BREAK}|\Z)"),
 }
 _LINE_START: Final = re.compile(r"(?<=[\r\n])(?=---|\.\.\.|\+\+\+)")
+_WORD: Final = re.compile(r"[\w-]+")
 _ONLY_SCOPE: Final = frozenset({"scope"})
 _SCOPE: Final = re.compile(r"[a-z][\w-]*:\S+", re.IGNORECASE)
 
@@ -70,11 +71,12 @@ def read_front_matter(text: str, *, clean: Callable[[str], str]) -> FrontMatter 
                 lines=_count_lines(text, end[1]),
             )  # fmt: skip
     attempt = attempt_in(text)
-    if attempt is None:
+    if attempt is None and (problem is None or not opening or not end or not _speaks_of_scope(text[: end[0]])):
         return None
     if problem is not None and end is not None:
-        at = end[1] if attempt.end else 0
+        at = end[1] if attempt is None or attempt.end else 0
         return Broken(line=problem.line + 1, reason=problem.reason, end_char=at, lines=_count_lines(text, at))
+    assert attempt is not None
     line, reason = _complaint(text, attempt, is_open=opening is not None)
     return Broken(line=line, reason=reason, end_char=attempt.end, lines=_count_lines(text, attempt.end))
 
@@ -116,6 +118,11 @@ def nested_scope(values: Mapping[str, Json]) -> str | None:
         ),
         None,
     )
+
+
+def _speaks_of_scope(source: str) -> bool:
+    """Whether the word of an access key and a scope such as `user:jane` stand in it, wherever that is."""
+    return bool(_SCOPE.search(source)) and any(similar_key(word) in ACCESS_KEYS for word in _WORD.findall(source))
 
 
 def _complaint(text: str, attempt: Attempt, *, is_open: bool) -> tuple[int, str]:

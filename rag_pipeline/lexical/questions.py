@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -10,6 +11,11 @@ from rag_pipeline.lexical.analyzer import PLAIN_SPELLING, plain_spellings, terms
 FUNCTION_WORD_WEIGHT: Final = 0.2
 """Against 1 for every other term. Weighed like the rest, `how`, `the` and `does` outvote the words that matter where
 they are rare, as in code, which has no articles (docs/retrieval.md has the figures)."""
+
+EXACT_WEIGHT: Final = 3.0
+"""Of a version, an address, a day or a decimal. Who writes `16.2` means no other number, and its neighbours in meaning
+are pages about versions in general: in a small index its rarity alone would not outvote them."""
+_EXACT: Final = re.compile(r"\d[.:-]\d")
 
 _A_WORD: Final = 4
 """Letters: shorter parts are held by chance, and shorter words are similar to too many others."""
@@ -36,7 +42,13 @@ def weighted_terms(question: str, *, function_words: float = FUNCTION_WORD_WEIGH
     terms = [term for term in terms_of(question) if not term.startswith(PLAIN_SPELLING)]
     pairs = "\n".join(term for term in terms if not term.isascii() and len(term) > 1)
     whole = [term for term in terms if term.isascii() or term not in pairs or f"\n{term}\n" in f"\n{pairs}\n"]
-    return {term: function_words if term in _FUNCTION_WORDS else 1.0 for term in whole}
+    return {term: _weight(term, function_words) for term in whole}
+
+
+def _weight(term: str, function_words: float) -> float:
+    if term in _FUNCTION_WORDS:
+        return function_words
+    return EXACT_WEIGHT if _EXACT.search(term) else 1.0
 
 
 def other_spellings(term: str) -> dict[str, float]:

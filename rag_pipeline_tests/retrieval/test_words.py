@@ -187,3 +187,18 @@ def test_a_question_with_one_unknown_word_is_answered(vocabulary):
 def test_what_is_noise_is_not_known_of_other_models(vocabulary):
     far = np.array([0.1, 0.9, 0, 0], dtype=np.float32)
     assert fused(vocabulary, "asdkjh qwlkej zxcmnb", far, model="another")
+
+
+def test_the_page_of_a_version_comes_first_though_others_are_nearer_in_meaning(database):
+    """A hundred pages about upgrades are like the question, and only one names the version."""
+    pages = [f"How to upgrade server number {number} of the release." for number in range(100)]
+    texts = dict.fromkeys(pages, np.array([0.65, 0.76, 0, 0], dtype=np.float32))
+    texts["Release 16.2 is the first with it."] = np.array([0.3, 0.95, 0, 0], dtype=np.float32)
+    with connected(database) as connection:
+        write(connection, *(entry(f"{number}.md", text) for number, text in enumerate(texts)))
+        space = space_of(connection, dimensions=4)
+        store_vectors(connection, space, texts)
+        query = SearchQuery(text="which page is about 16.2", tenant="acme", k=3)
+        question = np.array([1, 0, 0, 0], dtype=np.float32)
+        first, *_ = search(connection, query, space=space, vector=question, settings=Retrieval())
+    assert names([first]) == ["100"]

@@ -69,6 +69,7 @@ BROKEN = {
     "in metadata": ("---\nmetadata: {scope: user:jane}\n---\n", 2),
     "in metadata of a tenant": ("---\ntenant: acme\nmetadata: {scope: user:jane}\n---\n", 2),
     "in toml's metadata": ("+++\n[metadata]\nscope = 'user:jane'\n+++\n", 2),
+    "a list as a key": ("---\n? [scope]\n: user:jane\n---\n", 2),
     "merged": ("---\nbase: &b {scope: user:jane}\n<<: *b\n---\n", 3),
     "without a colon": ("---\nscope user:jane\n---\n", 2),
     "comment of Markdown": ("[//]: # (scope: user:jane)\n\n", 1),
