@@ -146,9 +146,11 @@ def embeddings_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition
                 lake, days, feed.space, models=models, connection=connection, account=account, now=now,
                 progress=progress,
             )  # fmt: skip
-            quarantine(
-                pipeline, connection, (), stage="embeddings", days=days, items={}, left_aside=report.left_aside
-            )  # fmt: skip
+            # A part that was left aside is not fresh: where all are, nothing is to be noted or settled.
+            if report.fresh < report.parts:
+                quarantine(
+                    pipeline, connection, (), stage="embeddings", days=days, items={}, left_aside=report.left_aside
+                )
             fed = feed_candidates(
                 lake, days, feed, models=models, connection=connection, account=account, now=now, progress=progress
             )  # fmt: skip
