@@ -20,6 +20,7 @@ _BY_LANGUAGE: dict[str, Kind] = {
     "notebook": "notebook",
     "org": "org",
     "restructuredtext": "rst",
+    "text": "text",
 }
 _BY_SUFFIX: dict[str, Kind] = {
     ".adoc": "asciidoc",
@@ -54,15 +55,15 @@ _BY_CONTENT_TYPE: dict[str, Kind] = {
 
 
 def kind_of(item: SourceItem) -> Kind:
-    """The kind by the language of docs, else by path; without a path by `metadata["content_type"]`, else plain text.
+    """The kind by the language of docs if it is one of markup, else by path; without a path by `metadata["content_type"]`, else plain text.
 
     A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read; what
     came from GitHub's issues, pull requests, discussions and releases is a thread.
     """
     if item.source_type in THREAD_TYPES:
         return "thread"
-    if item.source_type == "docs" and item.language:
-        return _BY_LANGUAGE.get(item.language, "text")
+    if item.source_type == "docs" and item.language in _BY_LANGUAGE:
+        return _BY_LANGUAGE[item.language]
     if item.path:
         kind = _BY_SUFFIX.get(PurePosixPath(item.path).suffix.lower(), "text")
         return "code" if item.source_type == "code" and kind != "notebook" else kind

@@ -139,6 +139,14 @@ def test_encoding_and_losses_are_recorded(cleaned: Cleaned) -> None:
     assert cleaned("größe ü".encode() + b"\xff").metadata == {"replaced_characters": 1}
 
 
+@pytest.mark.parametrize(
+    ("language", "markup"),
+    [("rst", "rst"), ("markdown", "markdown"), ("text", "text"), ("asciidoc", "asciidoc"), (None, "rst")],
+)
+def test_a_language_of_markup_decides_before_the_suffix_does(make_item: MakeItem, language: str, markup: str) -> None:
+    assert clean(make_item("Title\n=====\n", path="a.rst", language=language)).markup == markup
+
+
 def test_content_type_decides_where_there_is_no_path(cleaned: Cleaned) -> None:
     page = cleaned("<p>Hello<p>there", path=None, source_id="1", metadata={"content_type": "text/html; charset=utf-8"})
     assert page.text == "Hello\n\nthere"
