@@ -55,8 +55,9 @@ _BY_CONTENT_TYPE: dict[str, Kind] = {
 
 
 def kind_of(item: SourceItem) -> Kind:
-    """The kind by the language of docs if it is one of markup, else by path; without a path by `metadata["content_type"]`, else plain text.
+    """The kind by the language of docs if it is one of markup, else by path, else by `metadata["content_type"]`.
 
+    Plain text where none of them says anything.
     A file of source type `code` is code whatever its suffix, save notebooks, whose JSON nobody wants to read; what
     came from GitHub's issues, pull requests, discussions and releases is a thread.
     """
